@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "dlock/inspect.hpp"
+#include "dlock/mutex.hpp"
+#include "dlock/observer.hpp"
+#include "dlock/options.hpp"
+
+namespace dlock {
+
+/// A connection to one store, with one engine thread for its deadlines and renewals. Make one a process and
+/// store and share it: any thread, cheap to copy (copies share it). After fork() the child's copies are
+/// inert: every call fails, destructors send nothing; open a new Client there.
+class Client {
+public:
+    /// Checks the URL and the options and loads the store; makes no network call. See `docs/stores/` for the
+    /// forms: `sqlite:/var/lib/dlock/locks.db`, `redis://10.0.0.5:6379/0`, `memory:name`.
+    static Result<Client> open(std::string_view url, ClientOptions options = {}, Identity identity = {},
+                               std::shared_ptr<Observer> observer = nullptr);
+
+    explicit Client(std::shared_ptr<engine::Engine> engine) noexcept;
+    Client(const Client&) = default;
+    Client(Client&&) noexcept = default;
+    Client& operator=(const Client&) = default;
+    Client& operator=(Client&&) noexcept = default;
+    ~Client();
+
+    [[nodiscard]] Mutex mutex(Key key) const;
+
+    /// One page of locks. Reads only; uses a connection of its own, so it delays no renewal.
+    Result<Page> list(const Filter& filter = {}) const;
+    /// One key with its holder and its line.
+    Result<LockInfo> show(const Key& key) const;
+
+    /// Ends the grant whose public id is `seen` (from `list` or `show`), whoever holds it; never another one.
+    /// The holder's work goes on until it notices: fence the resource, or stop the holder first.
+    Result<Forced> force_release(const Key& key, std::string_view seen) const;
+
+    /// Extends a grant by its id, without a Lease: for processes that keep only the id's text.
+    /// The new time runs from the call. `lost` when it is gone.
+    Result<void> renew(const LeaseId& id, std::chrono::milliseconds lease) const;
+    /// Frees a grant by its id. `not_owner` when it does not hold (any more).
+    Result<void> release(const LeaseId& id) const;
+
+    /// Ends every wait with `cancelled`, releases every lease, waits at most `ClientOptions::close_within`
+    /// for the store's answers, then stops the thread. Every Lease of the client reads as not held
+    /// afterwards. `unknown_outcome` when a release was not confirmed. Done by the last copy's destructor
+    /// too.
+    Result<void> close();
+
+private:
+    std::shared_ptr<engine::Engine> engine_;
+};
+
+/// The version of the library: "0.1.0".
+std::string_view version() noexcept;
+
+}  // namespace dlock

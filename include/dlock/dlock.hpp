@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Everything except `dlock/asio.hpp`.
+#include "dlock/client.hpp"    // IWYU pragma: export
+#include "dlock/error.hpp"     // IWYU pragma: export
+#include "dlock/inspect.hpp"   // IWYU pragma: export
+#include "dlock/key.hpp"       // IWYU pragma: export
+#include "dlock/lease.hpp"     // IWYU pragma: export
+#include "dlock/lease_id.hpp"  // IWYU pragma: export
+#include "dlock/mutex.hpp"     // IWYU pragma: export
+#include "dlock/observer.hpp"  // IWYU pragma: export
+#include "dlock/options.hpp"   // IWYU pragma: export
+#include "dlock/result.hpp"    // IWYU pragma: export
+#include "dlock/time.hpp"      // IWYU pragma: export

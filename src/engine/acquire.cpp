@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Attempts and the local queue of a key.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/planted.hpp"
+#include "engine/attempt.hpp"
+#include "engine/describe.hpp"
+#include "engine/with_lock.hpp"
+#include "engine/withdrawal.hpp"
+
+namespace dlock::engine {
+
+using core::AttemptMachine;
+using core::Planted;
+using core::planted;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Action = AttemptMachine::Action;
+
+/// A ticket is renewed, and with it the key looked at, every 1 to 2 s. The first look comes soon, in case the
+/// lock was freed between the answer "queued" and the watch.
+constexpr auto first_look = 20ms;
+
+TimePoint later_look(TimePoint now) noexcept {
+    std::uint8_t random = 0;
+    core::random_bytes(&random, sizeof random);
+    return now + 1s + 1s * random / 256;
+}
+
+template <class... F>
+struct Overloaded : F... {
+    using F::operator()...;
+};
+
+}  // namespace
+
+Result<void> Engine::check_acquire(const Key& key, const AcquireOptions& options,
+                                   const Context& context) const {
+    if (auto ok = usable(); !ok) return ok;
+    if (auto ok = key.check(); !ok) return ok;
+    if (auto ok = options.validate(); !ok) return ok;
+    if (auto ok = context.validate(); !ok) return ok;
+    const auto minimum = capabilities().minimum_lease;
+    if (options.lease < minimum)
+        return Error(errc::invalid_argument, "lease: " + std::to_string(options.lease.count()) +
+                                                 " ms is less than this store's minimum of " +
+                                                 std::to_string(minimum.count()) + " ms; use a longer lease");
+    if (context.stop.stop_requested()) return Error(errc::cancelled, "stop was requested before the start");
+    return {};
+}
+
+std::shared_ptr<const Owner> Engine::owner_of(const Context& context) const {
+    if (context.biz_id.empty() && context.txid.empty() && context.note.empty()) return owner_;
+    auto owner = std::make_shared<Owner>(*owner_);
+    owner->biz_id = context.biz_id;
+    owner->txid = context.txid;
+    owner->note = context.note;
+    return owner;
+}
+
+Engine::AttemptPtr Engine::make_attempt(const Key& key, const AcquireOptions& options, const Context& context,
+                                        TimePoint now) const {
+    const auto wait = options.wait.value_or(0ms);
+    const auto until = wait == forever ? TimePoint::max() : now + wait;
+    const core::AttemptRules rules{
+        options.lease, capabilities().skew, options_.call_timeout, options_.unavailable_after,
+        until,         wait != 0ms};
+    auto attempt = std::make_shared<Attempt>(rules, now);
+    core::random_bytes(attempt->secret.data(), attempt->secret.size());
+    attempt->request.subject = std::make_shared<const store::Subject>(key, owner_of(context));
+    attempt->request.attempt = core::grant_id(attempt->secret);
+    attempt->request.lease = options.lease;
+    if (capabilities().lines && rules.waits) attempt->request.place.line = store::Place::Line::join;
+    attempt->renewing = options.renewing;
+    return attempt;
+}
+
+void Engine::start_acquire(const Key& key, const AcquireOptions& options, const Context& context,
+                           AcquireDone done, Lease::Deliver deliver) {
+    if (auto ok = check_acquire(key, options, context); !ok) {
+        if (deliver == Lease::Deliver::direct || inert()) return done(std::move(ok).error());
+        host_->deliver([done = std::move(done), error = std::move(ok).error()] { done(error); });
+        return;
+    }
+    auto attempt = make_attempt(key, options, context, now());
+    attempt->done = std::move(done);
+    attempt->deliver = deliver;
+    if (context.stop.stop_possible()) {
+        attempt->on_stop.emplace(context.stop, [this, weak = std::weak_ptr(attempt)] {
+            host_->loop().post([this, weak] {
+                const auto stopped = std::static_pointer_cast<Attempt>(weak.lock());
+                if (!stopped) return;
+                with_lock([&](TimePoint at, Effects& effects) {
+                    apply(stopped, stopped->machine.stop({errc::cancelled, "the wait was cancelled"}, at), at,
+                          effects);
+                });
+            });
+        });
+    }
+    with_lock([&](TimePoint at, Effects& effects) { enqueue(attempt, at, effects); });
+}
+
+Engine::LinePtr Engine::line_of(const Key& key) {
+    auto& line = lines_[key];
+    if (!line) line = std::make_shared<KeyLine>(key);
+    return line;
+}
+
+void Engine::enqueue(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
+    attempt->line = line_of(attempt->request.subject->key);
+    const LinePtr line = attempt->line;
+    const bool alone = line->queue.empty();
+    line->queue.push_back(attempt);
+    if (life_ != Life::open) {
+        apply(attempt, attempt->machine.stop({errc::cancelled, "the client is closed"}, now), now, effects);
+    } else if (!alone && !attempt->machine.waits()) {
+        // Whoever will not wait does not overtake those of this process who do.
+        Error busy{errc::contended,
+                   std::to_string(line->queue.size() - 1) + " of this process wait for it already"};
+        apply(attempt, attempt->machine.stop(std::move(busy), now), now, effects);
+    } else {
+        schedule_.set(*attempt, attempt->machine.due());
+        next_head(line, now, effects);
+    }
+}
+
+void Engine::next_head(const LinePtr& line, TimePoint now, Effects& effects) {
+    if (line->queue.empty()) {
+        unwatch(*line, effects);
+        line->inherits = false;
+        return forget_if_idle(line);
+    }
+    if (line->releasing != 0 || life_ != Life::open) return;
+    const AttemptPtr head = line->queue.front();
+    const bool inherits = std::exchange(line->inherits, false);
+    const auto action = inherits ? head->machine.inherit(now) : head->machine.start(now);
+    apply(head, action, now, effects);
+}
+
+void Engine::forget_if_idle(const LinePtr& line) {
+    if (!line->queue.empty() || line->releasing != 0) return;
+    schedule_.remove(*line);
+    lines_.erase(line->key);
+}
+
+void Engine::apply(const AttemptPtr& attempt, Action action, TimePoint now, Effects& effects) {
+    switch (action) {
+        case Action::nothing:
+            break;
+        case Action::ask:
+            ask(attempt, store::Route::usual, now, effects);
+            break;
+        case Action::ask_fresh:
+            ask(attempt, store::Route::fresh, now, effects);
+            break;
+        case Action::withdraw:
+            take_out(attempt, now, effects);
+            break;
+        case Action::hold:
+            return hold(attempt, now, effects);
+        case Action::fail:
+            return fail(attempt, now, effects);
+    }
+    if (attempt->machine.over()) return;
+    schedule_.set(*attempt, attempt->machine.due());
+    if (attempt->machine.waiting()) watch(attempt->line, now, effects);
+}
+
+void Engine::ask(const AttemptPtr& attempt, store::Route route, TimePoint now, Effects& effects) {
+    auto& request = attempt->request;
+    auto& line = *attempt->line;
+    if (attempt->machine.take_new_id()) {
+        withdraw({request.subject, request.attempt, request.mode, {}, std::nullopt},
+                 Withdrawal::Until::insist, now + request.lease, effects);
+        core::random_bytes(attempt->secret.data(), attempt->secret.size());
+        request.attempt = core::grant_id(attempt->secret);
+    }
+    if (request.place.line == store::Place::Line::join) {
+        if (line.ticket == store::TicketId{}) line.ticket = core::random_id<store::TicketId>();
+        request.place.ticket = line.ticket;
+        attempt->rejoins = line.queue.size() > 1;
+        request.place.after_grant =
+            attempt->rejoins ? store::Place::AfterGrant::rejoin : store::Place::AfterGrant::leave;
+    }
+    const store::Call call{attempt->machine.due(), route};
+    effects.add([this, attempt, sent = request, call, number = attempt->machine.call()] {
+        store_->acquire(sent, call, [this, attempt, number](store::AcquireAnswer answer) {
+            answered(attempt, number, std::move(answer));
+        });
+    });
+}
+
+void Engine::answered(const AttemptPtr& attempt, unsigned call, store::AcquireAnswer answer) {
+    with_lock([&](TimePoint now, Effects& effects) {
+        if (attempt->machine.over()) return;
+        const auto action = feed_answer(*attempt, call, answer, now);
+        if (attempt->machine.waiting()) tell_waiting(*attempt, effects);
+        apply(attempt, action, now, effects);
+    });
+}
+
+Action Engine::feed_answer(Attempt& attempt, unsigned call, store::AcquireAnswer& answer, TimePoint now) {
+    auto& machine = attempt.machine;
+    return std::visit(Overloaded{
+                          [&](store::Granted& granted) {
+                              const auto counted_from = granted.counted_from;
+                              attempt.grant = std::move(granted);
+                              return machine.granted(call, counted_from, now);
+                          },
+                          [&](store::Queued& queued) {
+                              attempt.holder = std::move(queued.holder);
+                              return machine.queued(call, now);
+                          },
+                          [&](store::Contended& contended) {
+                              attempt.holder = std::move(contended.holder);
+                              return machine.contended(call, contended.retry_in, now);
+                          },
+                          [&](const Error& error) { return machine.failed(call, error, now); },
+                      },
+                      answer);
+}
+
+/// The wait is over: the ticket goes, unless others of this process stand behind it; a grant goes in any
+/// case.
+void Engine::take_out(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
+    auto& line = *attempt->line;
+    store::ReleaseRequest request{
+        attempt->request.subject, attempt->request.attempt, attempt->request.mode, {}, {}};
+    if (attempt->grant) request.handle = attempt->grant->handle;
+    if (line.queue.size() == 1) {
+        request.ticket = line.ticket;
+        unwatch(line, effects);
+    }
+    auto withdrawal =
+        withdraw(std::move(request), Withdrawal::Until::confirmed, now + attempt->request.lease, effects);
+    withdrawal->settled = [this, attempt](const Result<store::Released>& answer, TimePoint at,
+                                          Effects& more) {
+        const auto how =
+            answer ? AttemptMachine::Withdrawn::confirmed : AttemptMachine::Withdrawn::unconfirmed;
+        apply(attempt, attempt->machine.withdrawn(how), at, more);
+    };
+}
+
+void Engine::hold(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
+    const auto& rules = attempt->request;
+    const auto renewing = attempt->renewing == Renewing::automatic ? core::LeaseMachine::Renewing::automatic
+                                                                   : core::LeaseMachine::Renewing::manual;
+    const core::LeaseMachine machine(rules.lease, capabilities().skew, renewing,
+                                     attempt->machine.counted_from(), now);
+    auto lease = std::make_shared<LeaseState>(shared_from_this(), rules, attempt->secret,
+                                              std::move(*attempt->grant), machine);
+    schedule_.set(*lease, lease->machine.due());
+    if (observer_) {
+        Event event(Event::Kind::granted, now, rules.subject->key, core::public_id(lease->grant));
+        event.fence = lease->fence;
+        tell(std::move(event), effects);
+    }
+    auto& line = *attempt->line;
+    const bool others = line.queue.size() > 1;
+    line.inherits = others && attempt->rejoins && !attempt->machine.unsettled();
+    if (attempt->rejoins && !others) {
+        withdraw({rules.subject, {}, rules.mode, {}, line.ticket}, Withdrawal::Until::confirmed,
+                 now + rules.place.ticket_lease, effects);
+    }
+    if (!others || !attempt->rejoins) {
+        unwatch(line, effects);
+        line.ticket = {};
+    }
+    leave_line(attempt, now, effects);
+    complete(attempt, std::move(lease), effects);
+}
+
+void Engine::fail(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
+    auto& line = *attempt->line;
+    const auto& request = attempt->request;
+    const bool others = line.queue.size() > 1;
+    if (attempt->machine.leftover()) {
+        store::ReleaseRequest rest{request.subject, request.attempt, request.mode, {}, {}};
+        if (!others && line.ticket != store::TicketId{}) rest.ticket = line.ticket;
+        withdraw(std::move(rest), Withdrawal::Until::insist, now + request.lease, effects);
+    }
+    if (!others) {
+        unwatch(line, effects);
+        line.ticket = {};
+    }
+    leave_line(attempt, now, effects);
+    complete(attempt, nullptr, effects);
+}
+
+void Engine::leave_line(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
+    const LinePtr line = attempt->line;
+    const bool was_head = line->queue.front() == attempt;
+    schedule_.remove(*attempt);
+    std::erase(line->queue, attempt);
+    attempt->line.reset();
+    if (was_head && !planted(Planted::waiter_dropped)) next_head(line, now, effects);
+    if (!was_head) forget_if_idle(line);
+    if (life_ == Life::closing) idle_.notify_all();
+}
+
+void Engine::complete(const AttemptPtr& attempt, LeasePtr lease, Effects& effects) {
+    effects.add([this, attempt, lease = std::move(lease)] {
+        attempt->on_stop.reset();
+        const auto done = std::exchange(attempt->done, nullptr);
+        if (attempt->deliver == Lease::Deliver::direct) {
+            if (lease) return done(Lease(lease));
+            return done(with_holder(attempt->machine.error(), attempt->holder));
+        }
+        host_->deliver([done, attempt, lease] {
+            if (lease) return done(Lease(lease));
+            done(with_holder(attempt->machine.error(), attempt->holder));
+        });
+    });
+}
+
+void Engine::changed(const LinePtr& line, TimePoint now, Effects& effects) {
+    if (line->queue.empty()) return;
+    const AttemptPtr head = line->queue.front();
+    apply(head, head->machine.changed(now), now, effects);
+}
+
+void Engine::watch(const LinePtr& line, TimePoint now, Effects& effects) {
+    if (line->next_look == TimePoint::max()) {
+        line->next_look = now + first_look;
+        schedule_.set(*line, line->next_look);
+    }
+    if (line->watching || !capabilities().notify) return;
+    line->watching = true;
+    effects.add([this, line, subject = line->queue.front()->request.subject, ticket = line->ticket] {
+        auto made = store_->watch(subject, ticket, [this, weak = std::weak_ptr<Timed>(line)](store::Change) {
+            const auto alive = std::static_pointer_cast<KeyLine>(weak.lock());
+            if (!alive) return;
+            with_lock([&](TimePoint at, Effects& more) { changed(alive, at, more); });
+        });
+        const std::lock_guard lock(mutex_);
+        // Left, or stands behind another ticket by now: the watch ends with `made`, after the lock.
+        if (line->watching && line->ticket == ticket) line->watch.swap(made);
+    });
+}
+
+void Engine::unwatch(KeyLine& line, Effects& effects) {
+    line.watching = false;
+    line.next_look = TimePoint::max();
+    schedule_.remove(line);
+    if (!line.watch) return;
+    effects.add([ended = std::shared_ptr<store::Watch>(std::move(line.watch))] {});
+}
+
+void Attempt::on_time(Engine& engine, TimePoint now, Effects& effects) {
+    const auto self = std::static_pointer_cast<Attempt>(shared_from_this());
+    engine.apply(self, machine.timer(now), now, effects);
+}
+
+bool KeyLine::may_come_early(TimePoint now) const {
+    return next_look != TimePoint::max() && next_look - now < 500ms;
+}
+
+void KeyLine::on_time(Engine& engine, TimePoint now, Effects&) {
+    if (queue.empty() || ticket == store::TicketId{}) return;
+    next_look = later_look(now);
+    engine.schedule_.set(*this, next_look);
+    if (planted(Planted::ticket_not_renewed)) return;
+    const auto& place = queue.front()->request.place;
+    engine.usual_.add({queue.front()->request.subject, ticket, place.ticket_lease, {}}, shared_from_this());
+}
+
+void Engine::look_answered(const LinePtr& line, const store::RenewAnswer& answer, TimePoint now,
+                           Effects& effects) {
+    if (line->queue.empty() || planted(Planted::look_forgotten)) return;
+    if (answer.renewal == store::Renewal::lost || answer.turn) return changed(line, now, effects);
+    // A holder that stops renewing is noticed at the end of its lease, not up to 2 s later.
+    if (!answer.holder_left) return;
+    const auto end = now + std::max<core::nanoseconds>(*answer.holder_left, 50ms) + 2ms;
+    if (end >= line->next_look) return;
+    line->next_look = end;
+    schedule_.set(*line, end);
+}
+
+void Engine::tell_waiting(Attempt& attempt, Effects& effects) {
+    if (!observer_) return;
+    Event event(Event::Kind::waiting, now(), attempt.request.subject->key,
+                core::public_id(attempt.request.attempt));
+    if (attempt.holder) event.detail = describe(*attempt.holder);
+    tell(std::move(event), effects);
+}
+
+}  // namespace dlock::engine

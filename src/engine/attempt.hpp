@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "core/attempt_machine.hpp"
+#include "engine/engine.hpp"
+
+namespace dlock::engine {
+
+/// One acquisition on its way.
+struct Attempt : Timed {
+    Attempt(const core::AttemptRules& rules, TimePoint now) : machine(rules, now) {}
+    void on_time(Engine& engine, TimePoint now, Effects& effects) override;
+
+    core::AttemptMachine machine;
+    store::AcquireRequest request;
+    LeaseId::Secret secret{};
+    Renewing renewing = Renewing::automatic;
+    std::optional<store::Granted> grant;
+    std::optional<HolderInfo> holder;  ///< whom it was last told to wait for
+    bool rejoins = false;              ///< the last ask said so: the ticket stays in line after the grant
+    Engine::AcquireDone done;
+    Lease::Deliver deliver = Lease::Deliver::delivery_thread;
+    std::shared_ptr<KeyLine> line;
+    std::optional<std::stop_callback<std::function<void()>>> on_stop;
+};
+
+/// The local queue of one key: all its waiters in this client, behind one ticket in the store. Only the head
+/// talks to the store. Exists while somebody waits or a release is on its way.
+struct KeyLine : Timed {
+    explicit KeyLine(Key k) : key(std::move(k)) {}
+    void on_time(Engine& engine, TimePoint now, Effects& effects) override;
+    [[nodiscard]] bool may_come_early(TimePoint now) const override;
+
+    const Key key;
+    std::vector<std::shared_ptr<Attempt>> queue;  ///< the head first
+    store::TicketId ticket{};                     ///< all zero: none yet
+    std::unique_ptr<store::Watch> watch;
+    bool watching = false;
+    TimePoint next_look = TimePoint::max();
+    unsigned releasing = 0;  ///< releases without answer: the next head waits for them
+    bool inherits = false;   ///< the ticket stands in line for the next head
+};
+
+}  // namespace dlock::engine

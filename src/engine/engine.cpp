@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <unistd.h>
+
+#include "core/text.hpp"
+#include "engine/attempt.hpp"
+#include "engine/fork.hpp"
+#include "engine/gate.hpp"
+#include "engine/with_lock.hpp"
+#include "engine/withdrawal.hpp"
+
+namespace dlock::engine {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    return gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
+}
+
+struct InstanceTag;
+
+}  // namespace
+
+Engine::Engine(ClientOptions options, Identity identity, std::shared_ptr<Observer> observer,
+               std::unique_ptr<Host> host)
+    : options_(options),
+      observer_(std::move(observer)),
+      fork_generation_(fork_generation()),
+      host_(std::move(host)) {
+    auto owner = std::make_shared<Owner>();
+    owner->service = std::move(identity.service);
+    owner->host = host_name();
+    owner->pid = getpid();
+    owner->instance = core::to_hex(core::random_id<core::Id16<InstanceTag>>().raw());
+    owner_ = std::move(owner);
+}
+
+Result<std::shared_ptr<Engine>> Engine::create(const StoreFactory& factory, ClientOptions options,
+                                               Identity identity, std::shared_ptr<Observer> observer,
+                                               std::unique_ptr<Host> host) {
+    if (auto ok = options.validate(); !ok) return std::move(ok).error();
+    auto* raw = new Engine(options, std::move(identity), std::move(observer), std::move(host));
+    // The parent's engine is left as it is in a forked child: its threads are not there, its connections not
+    // ours.
+    std::shared_ptr<Engine> engine(raw, [](Engine* e) {
+        if (!e->inert()) delete e;
+    });
+    auto store = factory({engine->host_->loop(), engine->owner_->instance, options.call_timeout});
+    if (!store) return std::move(store).error();
+    engine->store_ = std::move(*store);
+    engine->timer_ = engine->host_->loop().timer([raw] { raw->on_timer(); });
+    return engine;
+}
+
+Engine::~Engine() { static_cast<void>(close()); }
+
+bool Engine::inert() const noexcept { return fork_generation() != fork_generation_; }
+
+Result<void> Engine::usable() const {
+    if (inert())
+        return Error(errc::unsupported, "this client was opened before fork(); open a new one in the child");
+    return {};
+}
+
+void Engine::arm() {
+    const TimePoint next = schedule_.earliest();
+    if (next >= armed_) return;
+    armed_ = next;
+    timer_->set(next);
+}
+
+void Engine::tell(Event event, Effects& effects) {
+    if (!observer_) return;
+    effects.add([this, event = std::move(event)] {
+        host_->deliver([observer = observer_, event] { observer->on_event(event); });
+    });
+}
+
+void Engine::tell_of(const LeaseState& lease, Event::Kind kind, const char* detail, Effects& effects) {
+    if (!observer_) return;
+    Event event(kind, now(), lease.subject->key, core::public_id(lease.grant));
+    event.fence = lease.fence;
+    event.detail = detail;
+    tell(std::move(event), effects);
+}
+
+/// `start(done)` makes one call to the store; its answer comes back here or the time ends.
+template <class Answer, class Start>
+Result<Answer> Engine::blocking(std::chrono::milliseconds limit, Start start) {
+    if (auto ok = usable(); !ok) return std::move(ok).error();
+    {
+        const std::lock_guard lock(mutex_);
+        if (life_ != Life::open) return Error(errc::cancelled, "the client is closed");
+    }
+    auto gate = std::make_shared<Gate<Result<Answer>>>();
+    start([gate](Result<Answer> answer) { gate->put(std::move(answer)); });
+    if (auto answer = gate->wait_for(limit)) return std::move(*answer);
+    return Error(errc::unavailable,
+                 "the store did not answer within " + std::to_string(limit.count()) + " ms", Fault::retry);
+}
+
+Result<Page> Engine::inspect(store::InspectRequest request) {
+    const auto limit = std::max<std::chrono::milliseconds>(options_.call_timeout, 10s);
+    return blocking<Page>(limit, [&](auto done) {
+        store_->inspect(request, {now() + limit, {}}, std::move(done));
+    });
+}
+
+Result<Forced> Engine::force_release(const Key& key, std::string_view seen) {
+    if (auto ok = key.check(); !ok) return std::move(ok).error();
+    const auto limit = 4 * options_.call_timeout;
+    auto forced = blocking<Forced>(limit, [&](auto done) {
+        store_->force_release(key, std::string(seen), {now() + limit, {}}, std::move(done));
+    });
+    if (forced && *forced == Forced::done) {
+        with_lock([&](TimePoint at, Effects& effects) {
+            tell(Event(Event::Kind::forced, at, key, std::string(seen)), effects);
+        });
+    }
+    return forced;
+}
+
+Result<void> Engine::renew_now(const LeasePtr& lease) {
+    if (!lease->held()) return Error(errc::lost, "the lease is over");
+    const TimePoint sent = now();
+    auto answers = blocking<std::vector<store::RenewAnswer>>(options_.call_timeout, [&](auto done) {
+        store_->renew({{lease->subject, lease->grant, lease->machine.lease(), lease->handle}},
+                      {sent + options_.call_timeout, {}}, std::move(done));
+    });
+    if (!answers) return std::move(answers).error();
+    const store::RenewAnswer answer = answers->front();
+    with_lock([&](TimePoint at, Effects& effects) { lease_answered(lease, answer, sent, at, effects); });
+    return renewed(answer);
+}
+
+Result<void> Engine::renewed(const store::RenewAnswer& answer) {
+    switch (answer.renewal) {
+        case store::Renewal::renewed:
+        case store::Renewal::held:
+            return {};
+        case store::Renewal::lost:
+            return Error(errc::lost, "the store no longer has the grant");
+        case store::Renewal::unknown:
+            break;
+    }
+    return Error(errc::unknown_outcome, "the renewal was not confirmed: " + answer.detail);
+}
+
+Result<void> Engine::renew(const LeaseId& id, std::chrono::milliseconds lease) {
+    AcquireOptions options;
+    options.lease = lease;
+    if (auto ok = check_acquire(id.key(), options, {}); !ok) return ok;
+    const auto subject = std::make_shared<const store::Subject>(id.key(), owner_);
+    const auto limit = options_.call_timeout;
+    auto answers = blocking<std::vector<store::RenewAnswer>>(limit, [&](auto done) {
+        store_->renew({{subject, core::grant_id(id.secret()), lease, id.handle()}}, {now() + limit, {}},
+                      std::move(done));
+    });
+    if (!answers) return std::move(answers).error();
+    return renewed(answers->front());
+}
+
+Result<void> Engine::release(const LeaseId& id) {
+    const auto subject = std::make_shared<const store::Subject>(id.key(), owner_);
+    const auto limit = options_.call_timeout;
+    auto answer = blocking<store::Released>(limit, [&](auto done) {
+        store_->release({subject, core::grant_id(id.secret()), core::Mode::exclusive, id.handle(), {}},
+                        {now() + limit, {}}, std::move(done));
+    });
+    if (!answer) return std::move(answer).error();
+    return released(answer);
+}
+
+bool Engine::settled() const {
+    const bool waits =
+        std::any_of(lines_.begin(), lines_.end(), [](const auto& l) { return !l.second->queue.empty(); });
+    return !waits && std::none_of(withdrawals_.begin(), withdrawals_.end(),
+                                  [](const auto& w) { return !w->once_confirmed; });
+}
+
+void Engine::begin_close(TimePoint now, Effects& effects) {
+    life_ = Life::closing;
+    std::vector<std::shared_ptr<Timed>> items;
+    schedule_.all([&](Timed& item) { items.push_back(item.shared_from_this()); });
+    for (const auto& item : items) {
+        if (const auto lease = std::dynamic_pointer_cast<LeaseState>(item)) {
+            if (lease->phase != LeaseState::Phase::held) continue;
+            begin_release(lease, now, effects);
+            lease->lost_reason = "the client was closed";
+            effects.add([this, lease] { host_->deliver([lease] { lease->lost_source.request_stop(); }); });
+        } else if (const auto attempt = std::dynamic_pointer_cast<Attempt>(item)) {
+            apply(attempt, attempt->machine.stop({errc::cancelled, "the client was closed"}, now), now,
+                  effects);
+        }
+    }
+}
+
+/// What is still waiting when the time is up gets its answer here; nothing runs in the background any more.
+void Engine::finish_close(TimePoint now, Effects& effects) {
+    const auto lines = lines_;
+    for (const auto& [key, line] : lines) {
+        for (const auto& attempt : std::vector(line->queue)) {
+            schedule_.remove(*attempt);
+            attempt->machine.abandon({errc::cancelled, "the client was closed before the store answered"});
+            complete(attempt, nullptr, effects);
+            attempt->line.reset();
+        }
+        line->queue.clear();
+        unwatch(*line, effects);
+    }
+    for (const auto& withdrawal : std::vector(withdrawals_.begin(), withdrawals_.end())) {
+        if (auto tell = std::exchange(withdrawal->settled, nullptr))
+            tell(Error(errc::unknown_outcome, "the client was closed before the store answered"), now,
+                 effects);
+        forget(withdrawal);
+    }
+    lines_.clear();
+    life_ = Life::closed;
+}
+
+Result<void> Engine::close() {
+    if (auto ok = usable(); !ok) return ok;
+    bool first = false;
+    with_lock([&](TimePoint at, Effects& effects) {
+        first = life_ == Life::open;
+        if (first) begin_close(at, effects);
+    });
+    if (!first) return {};
+    bool all_settled = false;
+    {
+        std::unique_lock lock(mutex_);
+        const auto limit = host_->loop().here() ? 0ms : options_.close_within;
+        all_settled = idle_.wait_for(lock, limit, [&] { return settled(); });
+    }
+    with_lock([&](TimePoint at, Effects& effects) { finish_close(at, effects); });
+    host_->stop();
+    if (all_settled) return {};
+    return Error(errc::unknown_outcome,
+                 "not every release was confirmed by the store; those locks end with their leases");
+}
+
+}  // namespace dlock::engine

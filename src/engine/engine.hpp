@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/attempt_machine.hpp"
+#include "dlock/client.hpp"
+#include "engine/effects.hpp"
+#include "engine/host.hpp"
+#include "engine/lease_state.hpp"
+#include "engine/schedule.hpp"
+#include "store/store.hpp"
+
+namespace dlock::engine {
+
+struct Attempt;
+struct KeyLine;
+struct Withdrawal;
+enum class WithdrawalUntil;
+
+/// Performs what core decides, over one store. All state is under one lock that is held for arithmetic and
+/// containers only: store calls, completions and user code run after it is given back (Effects).
+class Engine : public std::enable_shared_from_this<Engine> {
+public:
+    using StoreFactory = std::function<Result<std::unique_ptr<store::Store>>(const store::StoreEnv&)>;
+
+    static Result<std::shared_ptr<Engine>> create(const StoreFactory& factory, ClientOptions options,
+                                                  Identity identity, std::shared_ptr<Observer> observer,
+                                                  std::unique_ptr<Host> host = make_host());
+    Engine(ClientOptions options, Identity identity, std::shared_ptr<Observer> observer,
+           std::unique_ptr<Host> host);
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+    ~Engine();
+
+    /// In a forked child: nothing works and nothing is sent.
+    [[nodiscard]] bool inert() const noexcept;
+    [[nodiscard]] TimePoint now() const noexcept { return host_->loop().now(); }
+    [[nodiscard]] const store::Capabilities& capabilities() const noexcept { return store_->capabilities(); }
+
+    using AcquireDone = std::function<void(Result<Lease>)>;
+    void start_acquire(const Key& key, const AcquireOptions& options, const Context& context,
+                       AcquireDone done, Lease::Deliver deliver);
+
+    void start_release(const std::shared_ptr<LeaseState>& lease, ReleaseDone done, Lease::Deliver deliver);
+    /// Of a Lease that is destroyed: release unless that was done, and wait for nothing.
+    void drop(const std::shared_ptr<LeaseState>& lease) noexcept;
+    void detach(LeaseState& lease);
+    [[nodiscard]] std::string lost_reason(const LeaseState& lease);
+    Result<void> renew_now(const std::shared_ptr<LeaseState>& lease);
+
+    Result<Page> inspect(store::InspectRequest request);
+    Result<Forced> force_release(const Key& key, std::string_view seen);
+    Result<void> renew(const LeaseId& id, std::chrono::milliseconds lease);
+    Result<void> release(const LeaseId& id);
+    Result<void> close();
+
+private:
+    friend struct Attempt;
+    friend struct KeyLine;
+    friend struct Withdrawal;
+    friend class LeaseState;
+    using LinePtr = std::shared_ptr<KeyLine>;
+    using AttemptPtr = std::shared_ptr<Attempt>;
+    using LeasePtr = std::shared_ptr<LeaseState>;
+    using WithdrawalPtr = std::shared_ptr<Withdrawal>;
+
+    /// Locks, lets `decide(now, effects)` do its part, sets the timer, unlocks, and runs the effects
+    /// (with_lock.hpp).
+    template <class Decide>
+    void with_lock(Decide decide);
+    void arm();
+    void on_timer();
+
+    // acquire.cpp: attempts and the local queue of a key
+    [[nodiscard]] Result<void> check_acquire(const Key& key, const AcquireOptions& options,
+                                             const Context& context) const;
+    [[nodiscard]] AttemptPtr make_attempt(const Key& key, const AcquireOptions& options,
+                                          const Context& context, TimePoint at) const;
+    [[nodiscard]] std::shared_ptr<const Owner> owner_of(const Context& context) const;
+    LinePtr line_of(const Key& key);
+    void enqueue(const AttemptPtr& attempt, TimePoint at, Effects& effects);
+    void next_head(const LinePtr& line, TimePoint at, Effects& effects);
+    void apply(const AttemptPtr& attempt, core::AttemptMachine::Action action, TimePoint at,
+               Effects& effects);
+    void ask(const AttemptPtr& attempt, store::Route route, TimePoint at, Effects& effects);
+    void answered(const AttemptPtr& attempt, unsigned call, store::AcquireAnswer answer);
+    static core::AttemptMachine::Action feed_answer(Attempt& attempt, unsigned call,
+                                                    store::AcquireAnswer& answer, TimePoint at);
+    void take_out(const AttemptPtr& attempt, TimePoint at, Effects& effects);
+    void hold(const AttemptPtr& attempt, TimePoint at, Effects& effects);
+    void fail(const AttemptPtr& attempt, TimePoint at, Effects& effects);
+    void leave_line(const AttemptPtr& attempt, TimePoint at, Effects& effects);
+    void watch(const LinePtr& line, TimePoint at, Effects& effects);
+    void unwatch(KeyLine& line, Effects& effects);
+    void forget_if_idle(const LinePtr& line);
+    void changed(const LinePtr& line, TimePoint at, Effects& effects);
+    void look_answered(const LinePtr& line, const store::RenewAnswer& answer, TimePoint at, Effects& effects);
+    void complete(const AttemptPtr& attempt, LeasePtr lease, Effects& effects);
+    void tell_waiting(Attempt& attempt, Effects& effects);
+
+    // leases.cpp: renewal and loss
+    struct Batch {
+        std::vector<store::RenewItem> items;
+        std::vector<std::weak_ptr<Timed>> targets;
+        std::chrono::milliseconds shortest = std::chrono::milliseconds::max();
+        std::chrono::milliseconds longest{0};
+        void add(store::RenewItem item, const std::shared_ptr<Timed>& target);
+    };
+    void bring_along(TimePoint at, Effects& effects);
+    void send_renewals(Batch& batch, store::Route route, TimePoint at, Effects& effects);
+    void renewals_answered(const std::vector<std::weak_ptr<Timed>>& targets, TimePoint sent,
+                           std::vector<store::RenewAnswer> answers);
+    void lease_answered(const LeasePtr& lease, const store::RenewAnswer& answer, TimePoint sent, TimePoint at,
+                        Effects& effects);
+    void lose(const LeasePtr& lease, const char* reason, Effects& effects);
+    void end_lease(LeaseState& lease);
+    static Result<void> renewed(const store::RenewAnswer& answer);
+
+    // withdrawals.cpp: everything that takes something out of the store
+    WithdrawalPtr withdraw(store::ReleaseRequest request, WithdrawalUntil until, TimePoint give_up,
+                           Effects& effects);
+    void send_withdrawal(const WithdrawalPtr& withdrawal, Effects& effects);
+    void withdrawal_answered(const WithdrawalPtr& withdrawal, unsigned call,
+                             const Result<store::Released>& answer);
+    void forget(const WithdrawalPtr& withdrawal);
+    void begin_release(const LeasePtr& lease, TimePoint at, Effects& effects);
+    static Result<void> released(const Result<store::Released>& answer);
+    static Result<void> outcome_of(const LeaseState& lease);
+
+    void tell(Event event, Effects& effects);
+    void tell_of(const LeaseState& lease, Event::Kind kind, const char* detail, Effects& effects);
+    template <class Answer, class Start>
+    Result<Answer> blocking(std::chrono::milliseconds limit, Start start);
+    [[nodiscard]] Result<void> usable() const;
+    [[nodiscard]] bool settled() const;
+    void begin_close(TimePoint at, Effects& effects);
+    void finish_close(TimePoint at, Effects& effects);
+
+    const ClientOptions options_;
+    const std::shared_ptr<Observer> observer_;
+    const unsigned fork_generation_;
+    std::shared_ptr<const Owner> owner_;  ///< of acquisitions without a context
+    std::unique_ptr<Host> host_;
+    std::unique_ptr<store::Store> store_;  ///< after the host: dies first
+    std::unique_ptr<store::Loop::Timer> timer_;
+
+    std::mutex mutex_;
+    std::condition_variable idle_;  ///< close() waits here for the last answers
+    Schedule schedule_;
+    TimePoint armed_ = TimePoint::max();
+    std::unordered_map<Key, LinePtr> lines_;
+    std::unordered_set<WithdrawalPtr> withdrawals_;
+    /// Gathered while the timer's items run; then sent as one call a route.
+    Batch usual_;
+    Batch fresh_;
+    enum class Life { open, closing, closed };
+    Life life_ = Life::open;
+};
+
+}  // namespace dlock::engine

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dlock/lease.hpp"
+
+#include <utility>
+
+#include "engine/engine.hpp"
+#include "engine/gate.hpp"
+
+namespace dlock {
+
+Lease::Lease(std::shared_ptr<engine::LeaseState> state) noexcept : state_(std::move(state)) {}
+
+Lease& Lease::operator=(Lease&& other) noexcept {
+    if (this == &other) return *this;
+    if (state_) state_->engine->drop(state_);
+    state_ = std::move(other.state_);
+    return *this;
+}
+
+Lease::~Lease() {
+    if (state_) state_->engine->drop(state_);
+}
+
+bool Lease::held() const noexcept { return state_ && state_->held(); }
+
+bool Lease::valid_for(std::chrono::milliseconds needed) const noexcept {
+    const TimePoint until = usable_until();
+    return until != TimePoint::min() && state_->engine->now() + needed < until;
+}
+
+TimePoint Lease::usable_until() const noexcept { return state_ ? state_->usable_until() : TimePoint::min(); }
+
+std::optional<Fence> Lease::fence() const noexcept { return state_->fence; }
+
+std::stop_token Lease::lost() const noexcept { return state_->lost_source.get_token(); }
+
+std::string Lease::lost_reason() const { return state_->engine->lost_reason(*state_); }
+
+Result<void> Lease::renew() { return state_->engine->renew_now(state_); }
+
+Result<void> Lease::release() {
+    auto gate = std::make_shared<engine::Gate<Result<void>>>();
+    start_release([gate](Result<void> result) { gate->put(std::move(result)); }, Deliver::direct);
+    return gate->wait();
+}
+
+LeaseId Lease::detach() {
+    state_->engine->detach(*state_);
+    return state_->id();
+}
+
+LeaseId Lease::id() const { return state_->id(); }
+
+const Key& Lease::key() const noexcept { return state_->subject->key; }
+
+void Lease::start_release(std::function<void(Result<void>)> done, Deliver deliver) {
+    state_->engine->start_release(state_, std::move(done), deliver);
+}
+
+}  // namespace dlock

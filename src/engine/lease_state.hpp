@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "core/lease_machine.hpp"
+#include "dlock/lease.hpp"
+#include "engine/schedule.hpp"
+#include "store/store.hpp"
+
+namespace dlock::engine {
+
+struct Withdrawal;
+
+using ReleaseDone = std::function<void(Result<void>)>;
+
+/// One grant of this client, shared by its Lease and the engine.
+class LeaseState : public Timed {
+public:
+    enum class Phase { held, releasing, released, lost, detached };
+
+    LeaseState(std::shared_ptr<Engine> owner, const store::AcquireRequest& request,
+               const LeaseId::Secret& lease_secret, store::Granted grant, const core::LeaseMachine& rules);
+
+    [[nodiscard]] bool held() noexcept;
+    [[nodiscard]] TimePoint usable_until() noexcept;
+    [[nodiscard]] LeaseId id() const { return {subject->key, secret, handle}; }
+
+    /// Moves the end of validity. False when somebody has already read the lease as over: then it is lost.
+    [[nodiscard]] bool extend(TimePoint until) noexcept;
+    /// From here on `held()` is false for ever.
+    void kill() noexcept { usable_.store(dead, std::memory_order_release); }
+
+    void on_time(Engine& engine, TimePoint now, Effects& effects) override;
+    [[nodiscard]] bool may_come_early(TimePoint now) const override { return machine.may_renew(now); }
+
+    const std::shared_ptr<Engine> engine;
+    const store::SubjectPtr subject;
+    const LeaseId::Secret secret;
+    const store::GrantId grant;
+    const std::string handle;
+    const std::optional<Fence> fence;
+    std::stop_source lost_source;
+
+    // Under the engine's lock:
+    core::LeaseMachine machine;
+    Phase phase = Phase::held;
+    const char* lost_reason = "";
+    std::optional<Result<void>> release_result;
+    std::weak_ptr<Withdrawal> releasing;  ///< while the phase is `releasing`
+
+private:
+    static constexpr std::int64_t dead = TimePoint::min().time_since_epoch().count();
+    std::atomic<std::int64_t> usable_;
+};
+
+}  // namespace dlock::engine

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Everything that takes something out of the store: releases, ended waits, what a call without answer may
+/// have left.
+#include <algorithm>
+#include <utility>
+
+#include "engine/attempt.hpp"
+#include "engine/with_lock.hpp"
+#include "engine/withdrawal.hpp"
+
+namespace dlock::engine {
+
+using namespace std::chrono_literals;
+
+namespace {
+constexpr core::nanoseconds first_pause = 50ms;
+constexpr unsigned most_doublings = 5;
+}  // namespace
+
+Engine::WithdrawalPtr Engine::withdraw(store::ReleaseRequest request, WithdrawalUntil until,
+                                       TimePoint give_up, Effects& effects) {
+    auto withdrawal = std::make_shared<Withdrawal>();
+    withdrawal->request = std::move(request);
+    withdrawal->until = until;
+    withdrawal->give_up = give_up;
+    withdrawal->answer_by = now() + options_.call_timeout;
+    withdrawals_.insert(withdrawal);
+    send_withdrawal(withdrawal, effects);
+    return withdrawal;
+}
+
+void Engine::send_withdrawal(const WithdrawalPtr& withdrawal, Effects& effects) {
+    const TimePoint at = now();
+    const auto limit = std::max<core::nanoseconds>(core::nanoseconds(options_.call_timeout) / 4, 50ms);
+    const auto route = withdrawal->failures == 0 ? store::Route::usual : store::Route::fresh;
+    withdrawal->asking = true;
+    ++withdrawal->call;
+    schedule_.set(*withdrawal, at + limit);
+    effects.add([this, withdrawal, number = withdrawal->call, call = store::Call{at + limit, route}] {
+        store_->release(withdrawal->request, call,
+                        [this, withdrawal, number](const Result<store::Released>& answer) {
+                            withdrawal_answered(withdrawal, number, answer);
+                        });
+    });
+}
+
+void Engine::withdrawal_answered(const WithdrawalPtr& withdrawal, unsigned call,
+                                 const Result<store::Released>& answer) {
+    with_lock([&](TimePoint at, Effects& effects) {
+        if (!withdrawals_.contains(withdrawal)) return;
+        if (answer) return withdrawal->confirmed(*this, *answer, at, effects);
+        if (call != withdrawal->call) return;
+        withdrawal->failed(*this, answer.error(), at, effects);
+    });
+}
+
+void Withdrawal::confirmed(Engine& engine, store::Released answer, TimePoint now, Effects& effects) {
+    const auto self = std::static_pointer_cast<Withdrawal>(shared_from_this());
+    once_confirmed = true;
+    if (auto tell = std::exchange(settled, nullptr)) tell(answer, now, effects);
+    if (until != Until::insist || now >= give_up) return engine.forget(self);
+    retry_later(engine, now);
+    if (engine.life_ == Engine::Life::closing) engine.idle_.notify_all();
+}
+
+void Withdrawal::failed(Engine& engine, const Error& error, TimePoint now, Effects& effects) {
+    const auto self = std::static_pointer_cast<Withdrawal>(shared_from_this());
+    if (error.fault == Fault::fatal || now >= give_up) {
+        if (auto tell = std::exchange(settled, nullptr)) tell(error, now, effects);
+        return engine.forget(self);
+    }
+    last_problem = error.detail;
+    if (now >= answer_by) {
+        if (auto tell = std::exchange(settled, nullptr))
+            tell(Error(errc::unknown_outcome, "the release was not confirmed yet: " + last_problem), now,
+                 effects);
+    }
+    retry_later(engine, now);
+}
+
+void Withdrawal::retry_later(Engine& engine, TimePoint now) {
+    asking = false;
+    engine.schedule_.set(*this, now + first_pause * (1U << std::min(failures++, most_doublings)));
+}
+
+void Withdrawal::on_time(Engine& engine, TimePoint now, Effects& effects) {
+    const auto self = std::static_pointer_cast<Withdrawal>(shared_from_this());
+    if (asking) return failed(engine, {errc::unknown_outcome, "no answer in time"}, now, effects);
+    if (now >= give_up) return failed(engine, {errc::unknown_outcome, last_problem}, now, effects);
+    engine.send_withdrawal(self, effects);
+}
+
+void Engine::forget(const WithdrawalPtr& withdrawal) {
+    schedule_.remove(*withdrawal);
+    withdrawals_.erase(withdrawal);
+    if (life_ == Life::closing) idle_.notify_all();
+}
+
+void Engine::start_release(const LeasePtr& lease, ReleaseDone done, Lease::Deliver deliver) {
+    if (inert())
+        return done(Error(errc::unsupported, "this client was opened before fork(); open a new one"));
+    with_lock([&](TimePoint at, Effects& effects) {
+        if (deliver == Lease::Deliver::delivery_thread) {
+            done = [this, done = std::move(done)](Result<void> result) {
+                host_->deliver([done, result] { done(result); });
+            };
+        }
+        if (lease->phase == LeaseState::Phase::held) begin_release(lease, at, effects);
+        if (const auto releasing = lease->releasing.lock()) {
+            releasing->waiters.push_back(std::move(done));
+        } else {
+            effects.add([done = std::move(done), result = outcome_of(*lease)] { done(result); });
+        }
+    });
+}
+
+void Engine::begin_release(const LeasePtr& lease, TimePoint at, Effects& effects) {
+    lease->phase = LeaseState::Phase::releasing;
+    const auto give_up = std::max(lease->machine.usable_until(), at) + lease->machine.lease();
+    end_lease(*lease);
+    const LinePtr line = line_of(lease->subject->key);
+    ++line->releasing;
+    const auto withdrawal = withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},
+                                     WithdrawalUntil::confirmed, give_up, effects);
+    lease->releasing = withdrawal;
+    withdrawal->settled = [this, line, weak = std::weak_ptr<Timed>(lease), raw = withdrawal.get()](
+                              const Result<store::Released>& answer, TimePoint when, Effects& more) {
+        const auto result = released(answer);
+        if (const auto alive = std::static_pointer_cast<LeaseState>(weak.lock())) {
+            alive->phase = LeaseState::Phase::released;
+            alive->release_result = result;
+            alive->releasing.reset();
+            if (result) tell_of(*alive, Event::Kind::released, "", more);
+        }
+        for (auto& waiter : std::exchange(raw->waiters, {}))
+            more.add([waiter = std::move(waiter), result] { waiter(result); });
+        --line->releasing;
+        next_head(line, when, more);
+        // Without a line in the store nobody else tells the local head that the lock is free.
+        if (!capabilities().lines) changed(line, when, more);
+    };
+}
+
+Result<void> Engine::released(const Result<store::Released>& answer) {
+    if (!answer) return answer.error();
+    if (*answer == store::Released::released) return {};
+    return Error(errc::not_owner,
+                 "the grant had ended before the release, so the work may have overlapped another's");
+}
+
+Result<void> Engine::outcome_of(const LeaseState& lease) {
+    if (lease.release_result) return *lease.release_result;
+    if (lease.phase == LeaseState::Phase::detached)
+        return Error(errc::invalid_argument, "the lease was detached; release it by its id");
+    return Error(errc::lost, lease.lost_reason);
+}
+
+void Engine::drop(const LeasePtr& lease) noexcept {
+    if (inert()) return;
+    with_lock([&](TimePoint at, Effects& effects) {
+        if (lease->phase == LeaseState::Phase::held && life_ != Life::closed)
+            return begin_release(lease, at, effects);
+        schedule_.remove(*lease);
+        // Lost by the holder's own clock, the grant may still stand in the store for its margin.
+        if (lease->phase == LeaseState::Phase::lost && life_ == Life::open)
+            withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},
+                     WithdrawalUntil::confirmed, at + lease->machine.lease(), effects);
+    });
+}
+
+}  // namespace dlock::engine
