@@ -36,6 +36,7 @@ public:
     [[nodiscard]] Result<void> check() const;
 
     friend bool operator==(const Key&, const Key&) = default;
+    // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm on defaulted comparisons
     friend std::strong_ordering operator<=>(const Key&, const Key&) = default;
 
 private:

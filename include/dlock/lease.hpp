@@ -14,6 +14,7 @@
 namespace dlock {
 
 namespace engine {
+class Engine;
 class LeaseState;
 }
 
@@ -25,7 +26,7 @@ class LeaseState;
 /// check `fence()`. Movable; calls on one Lease from several threads are safe, moving it is not.
 class Lease {
 public:
-    explicit Lease(std::shared_ptr<engine::LeaseState> state) noexcept;
+    Lease(std::shared_ptr<engine::Engine> engine, std::shared_ptr<engine::LeaseState> state) noexcept;
     Lease(Lease&&) noexcept = default;
     Lease& operator=(Lease&& other) noexcept;
     ~Lease();
@@ -73,6 +74,7 @@ public:
     void start_release(std::function<void(Result<void>)> done, Deliver deliver = Deliver::delivery_thread);
 
 private:
+    std::shared_ptr<engine::Engine> engine_;
     std::shared_ptr<engine::LeaseState> state_;
 };
 

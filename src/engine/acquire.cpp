@@ -117,6 +117,10 @@ void Engine::enqueue(const AttemptPtr& attempt, TimePoint now, Effects& effects)
     line->queue.push_back(attempt);
     if (life_ != Life::open) {
         apply(attempt, attempt->machine.stop({errc::cancelled, "the client is closed"}, now), now, effects);
+    } else if (holds_already(attempt->request)) {
+        Error nested{errc::would_deadlock,
+                     "its transaction holds the key already; acquire it once, outermost"};
+        apply(attempt, attempt->machine.stop(std::move(nested), now), now, effects);
     } else if (!alone && !attempt->machine.waits()) {
         // Whoever will not wait does not overtake those of this process who do.
         Error busy{errc::contended,
@@ -126,6 +130,13 @@ void Engine::enqueue(const AttemptPtr& attempt, TimePoint now, Effects& effects)
         schedule_.set(*attempt, attempt->machine.due());
         next_head(line, now, effects);
     }
+}
+
+bool Engine::holds_already(const store::AcquireRequest& request) const {
+    const auto& [key, owner] = *request.subject;
+    if (owner->txid.empty()) return false;
+    const auto held = transactions_.find(key);
+    return held != transactions_.end() && held->second == owner->txid;
 }
 
 void Engine::next_head(const LinePtr& line, TimePoint now, Effects& effects) {
@@ -251,9 +262,11 @@ void Engine::hold(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
                                                                    : core::LeaseMachine::Renewing::manual;
     const core::LeaseMachine machine(rules.lease, capabilities().skew, renewing,
                                      attempt->machine.counted_from(), now);
-    auto lease = std::make_shared<LeaseState>(shared_from_this(), rules, attempt->secret,
-                                              std::move(*attempt->grant), machine);
+    auto lease =
+        std::make_shared<LeaseState>(*this, rules, attempt->secret, std::move(*attempt->grant), machine);
     schedule_.set(*lease, lease->machine.due());
+    const std::string& transaction = rules.subject->owner->txid;
+    if (!transaction.empty()) transactions_.insert_or_assign(rules.subject->key, transaction);
     if (observer_) {
         Event event(Event::Kind::granted, now, rules.subject->key, core::public_id(lease->grant));
         event.fence = lease->fence;
@@ -306,14 +319,14 @@ void Engine::complete(const AttemptPtr& attempt, LeasePtr lease, Effects& effect
     effects.add([this, attempt, lease = std::move(lease)] {
         attempt->on_stop.reset();
         const auto done = std::exchange(attempt->done, nullptr);
-        if (attempt->deliver == Lease::Deliver::direct) {
-            if (lease) return done(Lease(lease));
-            return done(with_holder(attempt->machine.error(), attempt->holder));
-        }
-        host_->deliver([done, attempt, lease] {
-            if (lease) return done(Lease(lease));
-            done(with_holder(attempt->machine.error(), attempt->holder));
-        });
+        auto answer = [this, done, attempt, lease] {
+            if (!lease) return done(with_holder(attempt->machine.error(), attempt->holder));
+            auto self = weak_from_this().lock();
+            if (!self) return done(Error(errc::cancelled, "the client was closed"));
+            done(Lease(std::move(self), lease));
+        };
+        if (attempt->deliver == Lease::Deliver::direct) return answer();
+        host_->deliver(std::move(answer));
     });
 }
 

@@ -46,12 +46,19 @@ struct Delivery::Shared : std::enable_shared_from_this<Delivery::Shared> {
         }
     }
 
+    /// Somebody must be there to take over what waits behind a slow task.
+    void add_stand_by() {
+        if (tasks.empty() || idle != 0 || stopping || threads.size() >= most_threads) return;
+        threads.emplace_back([self = shared_from_this()] { self->run(); });
+    }
+
     void run_one(std::unique_lock<std::mutex>& lock) {
         auto task = std::move(tasks.front());
         tasks.pop_front();
         const unsigned me = runner = ++runners;
         started = Clock::now();
         --idle;
+        add_stand_by();
         lock.unlock();
         task();
         task = nullptr;
@@ -68,8 +75,7 @@ Delivery::~Delivery() { stop(); }
 void Delivery::post(std::function<void()> task) {
     const std::lock_guard lock(shared_->mutex);
     shared_->tasks.push_back(std::move(task));
-    if (shared_->idle == 0 && shared_->threads.size() < most_threads)
-        shared_->threads.emplace_back([self = shared_] { self->run(); });
+    shared_->add_stand_by();
     shared_->wake.notify_one();
 }
 

@@ -60,7 +60,11 @@ Result<std::shared_ptr<Engine>> Engine::create(const StoreFactory& factory, Clie
     return engine;
 }
 
-Engine::~Engine() { static_cast<void>(close()); }
+Engine::~Engine() {
+    static_cast<void>(close());
+    // While its threads end they may still call back, and need all the rest.
+    store_.reset();
+}
 
 bool Engine::inert() const noexcept { return fork_generation() != fork_generation_; }
 
@@ -186,20 +190,22 @@ bool Engine::settled() const {
                                   [](const auto& w) { return !w->once_confirmed; });
 }
 
-void Engine::begin_close(TimePoint now, Effects& effects) {
+void Engine::begin_close(TimePoint at, Effects& effects) {
     life_ = Life::closing;
-    std::vector<std::shared_ptr<Timed>> items;
-    schedule_.all([&](Timed& item) { items.push_back(item.shared_from_this()); });
-    for (const auto& item : items) {
-        if (const auto lease = std::dynamic_pointer_cast<LeaseState>(item)) {
-            if (lease->phase != LeaseState::Phase::held) continue;
-            begin_release(lease, now, effects);
-            lease->lost_reason = "the client was closed";
-            effects.add([this, lease] { host_->deliver([lease] { lease->lost_source.request_stop(); }); });
-        } else if (const auto attempt = std::dynamic_pointer_cast<Attempt>(item)) {
-            apply(attempt, attempt->machine.stop({errc::cancelled, "the client was closed"}, now), now,
-                  effects);
-        }
+    // Waiters first: a release must not hand the lock to one of them.
+    std::vector<AttemptPtr> waiters;
+    for (const auto& [key, line] : lines_) waiters.insert(waiters.end(), line->queue.begin(), line->queue.end());
+    for (const auto& attempt : waiters)
+        apply(attempt, attempt->machine.stop({errc::cancelled, "the client was closed"}, at), at, effects);
+
+    std::vector<LeasePtr> leases;
+    schedule_.all([&](Timed& item) {
+        if (auto lease = std::dynamic_pointer_cast<LeaseState>(item.shared_from_this())) leases.push_back(lease);
+    });
+    for (const auto& lease : leases) {
+        begin_release(lease, at, effects);
+        lease->lost_reason = "the client was closed";
+        effects.add([this, lease] { host_->deliver([lease] { lease->lost_source.request_stop(); }); });
     }
 }
 

@@ -87,6 +87,7 @@ private:
     [[nodiscard]] std::shared_ptr<const Owner> owner_of(const Context& context) const;
     LinePtr line_of(const Key& key);
     void enqueue(const AttemptPtr& attempt, TimePoint at, Effects& effects);
+    [[nodiscard]] bool holds_already(const store::AcquireRequest& request) const;
     void next_head(const LinePtr& line, TimePoint at, Effects& effects);
     void apply(const AttemptPtr& attempt, core::AttemptMachine::Action action, TimePoint at,
                Effects& effects);
@@ -121,6 +122,7 @@ private:
     void lease_answered(const LeasePtr& lease, const store::RenewAnswer& answer, TimePoint sent, TimePoint at,
                         Effects& effects);
     void lose(const LeasePtr& lease, const char* reason, Effects& effects);
+    void forget_transaction(const LeaseState& lease);
     void end_lease(LeaseState& lease);
     static Result<void> renewed(const store::RenewAnswer& answer);
 
@@ -158,6 +160,8 @@ private:
     TimePoint armed_ = TimePoint::max();
     std::unordered_map<Key, LinePtr> lines_;
     std::unordered_set<WithdrawalPtr> withdrawals_;
+    /// The transaction that holds a key here, where it has an id: nested, it would wait for itself.
+    std::unordered_map<Key, std::string> transactions_;
     /// Gathered while the timer's items run; then sent as one call a route.
     Batch usual_;
     Batch fresh_;

@@ -8,24 +8,26 @@
 
 namespace dlock {
 
-Lease::Lease(std::shared_ptr<engine::LeaseState> state) noexcept : state_(std::move(state)) {}
+Lease::Lease(std::shared_ptr<engine::Engine> engine, std::shared_ptr<engine::LeaseState> state) noexcept
+    : engine_(std::move(engine)), state_(std::move(state)) {}
 
 Lease& Lease::operator=(Lease&& other) noexcept {
     if (this == &other) return *this;
-    if (state_) state_->engine->drop(state_);
+    if (state_) engine_->drop(state_);
     state_ = std::move(other.state_);
+    engine_ = std::move(other.engine_);
     return *this;
 }
 
 Lease::~Lease() {
-    if (state_) state_->engine->drop(state_);
+    if (state_) engine_->drop(state_);
 }
 
 bool Lease::held() const noexcept { return state_ && state_->held(); }
 
 bool Lease::valid_for(std::chrono::milliseconds needed) const noexcept {
     const TimePoint until = usable_until();
-    return until != TimePoint::min() && state_->engine->now() + needed < until;
+    return until != TimePoint::min() && engine_->now() + needed < until;
 }
 
 TimePoint Lease::usable_until() const noexcept { return state_ ? state_->usable_until() : TimePoint::min(); }
@@ -34,9 +36,9 @@ std::optional<Fence> Lease::fence() const noexcept { return state_->fence; }
 
 std::stop_token Lease::lost() const noexcept { return state_->lost_source.get_token(); }
 
-std::string Lease::lost_reason() const { return state_->engine->lost_reason(*state_); }
+std::string Lease::lost_reason() const { return engine_->lost_reason(*state_); }
 
-Result<void> Lease::renew() { return state_->engine->renew_now(state_); }
+Result<void> Lease::renew() { return engine_->renew_now(state_); }
 
 Result<void> Lease::release() {
     auto gate = std::make_shared<engine::Gate<Result<void>>>();
@@ -45,7 +47,7 @@ Result<void> Lease::release() {
 }
 
 LeaseId Lease::detach() {
-    state_->engine->detach(*state_);
+    engine_->detach(*state_);
     return state_->id();
 }
 
@@ -54,7 +56,7 @@ LeaseId Lease::id() const { return state_->id(); }
 const Key& Lease::key() const noexcept { return state_->subject->key; }
 
 void Lease::start_release(std::function<void(Result<void>)> done, Deliver deliver) {
-    state_->engine->start_release(state_, std::move(done), deliver);
+    engine_->start_release(state_, std::move(done), deliver);
 }
 
 }  // namespace dlock

@@ -24,8 +24,8 @@ class LeaseState : public Timed {
 public:
     enum class Phase { held, releasing, released, lost, detached };
 
-    LeaseState(std::shared_ptr<Engine> owner, const store::AcquireRequest& request,
-               const LeaseId::Secret& lease_secret, store::Granted grant, const core::LeaseMachine& rules);
+    LeaseState(Engine& owner, const store::AcquireRequest& request, const LeaseId::Secret& lease_secret,
+               store::Granted grant, const core::LeaseMachine& rules);
 
     [[nodiscard]] bool held() noexcept;
     [[nodiscard]] TimePoint usable_until() noexcept;
@@ -39,7 +39,9 @@ public:
     void on_time(Engine& engine, TimePoint now, Effects& effects) override;
     [[nodiscard]] bool may_come_early(TimePoint now) const override { return machine.may_renew(now); }
 
-    const std::shared_ptr<Engine> engine;
+    /// Kept alive by the Lease, and by nothing inside the engine: its last reference must not be let go by a
+    /// thread that it then waits for.
+    Engine& engine;
     const store::SubjectPtr subject;
     const LeaseId::Secret secret;
     const store::GrantId grant;

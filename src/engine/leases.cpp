@@ -38,9 +38,9 @@ store::RenewItem renewal_of(const LeaseState& lease) {
 
 }  // namespace
 
-LeaseState::LeaseState(std::shared_ptr<Engine> owner, const store::AcquireRequest& request,
+LeaseState::LeaseState(Engine& owner, const store::AcquireRequest& request,
                        const LeaseId::Secret& lease_secret, store::Granted granted, const LeaseMachine& rules)
-    : engine(std::move(owner)),
+    : engine(owner),
       subject(request.subject),
       secret(lease_secret),
       grant(request.attempt),
@@ -51,8 +51,8 @@ LeaseState::LeaseState(std::shared_ptr<Engine> owner, const store::AcquireReques
 
 bool LeaseState::held() noexcept {
     std::int64_t until = usable_.load(std::memory_order_acquire);
-    if (until == dead || engine->inert()) return false;
-    const std::int64_t now = engine->now().time_since_epoch().count();
+    if (until == dead || engine.inert()) return false;
+    const std::int64_t now = engine.now().time_since_epoch().count();
     // Whoever reads it as over makes it so: a renewal answered at the same moment cannot bring it back.
     while (until != dead && now >= until) {
         if (usable_.compare_exchange_weak(until, dead, std::memory_order_acq_rel)) return false;
@@ -180,6 +180,7 @@ void Engine::lose(const LeasePtr& lease, const char* reason, Effects& effects) {
     lease->phase = LeaseState::Phase::lost;
     lease->lost_reason = reason;
     schedule_.remove(*lease);
+    forget_transaction(*lease);
     tell_of(*lease, Event::Kind::lost, reason, effects);
     effects.add([this, lease] { host_->deliver([lease] { lease->lost_source.request_stop(); }); });
 }
@@ -197,10 +198,18 @@ std::string Engine::lost_reason(const LeaseState& lease) {
     return lease.lost_reason;
 }
 
+void Engine::forget_transaction(const LeaseState& lease) {
+    const auto& [key, owner] = *lease.subject;
+    if (owner->txid.empty()) return;
+    const auto held = transactions_.find(key);
+    if (held != transactions_.end() && held->second == owner->txid) transactions_.erase(held);
+}
+
 /// No renewal from here on, and held() is false.
 void Engine::end_lease(LeaseState& lease) {
     lease.kill();
     lease.machine.end();
+    forget_transaction(lease);
     if (!planted(Planted::renewed_after_release)) schedule_.remove(lease);
 }
 

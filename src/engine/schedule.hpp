@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <utility>
@@ -29,14 +30,16 @@ public:
 private:
     friend class Schedule;
     TimePoint due_ = TimePoint::max();
+    std::uint64_t number_ = 0;
 };
 
-/// Ordered by time. Not thread-safe: under the engine's lock.
+/// Ordered by time, at one time by age. Not thread-safe: under the engine's lock.
 class Schedule {
 public:
     /// TimePoint::max() takes it out.
     void set(Timed& item, TimePoint due) {
         if (due == item.due_) return;
+        if (item.number_ == 0) item.number_ = ++last_number_;
         if (item.due_ == TimePoint::max()) {
             items_.emplace(due, &item);
         } else if (due == TimePoint::max()) {
@@ -69,7 +72,15 @@ public:
     }
 
 private:
-    std::set<std::pair<TimePoint, Timed*>> items_;
+    using Entry = std::pair<TimePoint, Timed*>;
+    struct Earlier {
+        bool operator()(const Entry& a, const Entry& b) const noexcept {
+            return a.first != b.first ? a.first < b.first : a.second->number_ < b.second->number_;
+        }
+    };
+
+    std::set<Entry, Earlier> items_;
+    std::uint64_t last_number_ = 0;
 };
 
 }  // namespace dlock::engine

@@ -30,6 +30,7 @@ struct Withdrawal : Timed {
     TimePoint answer_by;  ///< when whoever waits is told "unknown"
     bool asking = false;
     bool once_confirmed = false;
+    bool may_be_done = false;  ///< a call of it has had no answer
     unsigned call = 0;
     unsigned failures = 0;
     std::string last_problem = "no answer in time";

@@ -70,6 +70,7 @@ void Withdrawal::failed(Engine& engine, const Error& error, TimePoint now, Effec
         return engine.forget(self);
     }
     last_problem = error.detail;
+    may_be_done = may_be_done || error.fault == Fault::indeterminate;
     if (now >= answer_by) {
         if (auto tell = std::exchange(settled, nullptr))
             tell(Error(errc::unknown_outcome, "the release was not confirmed yet: " + last_problem), now,
@@ -116,16 +117,20 @@ void Engine::start_release(const LeasePtr& lease, ReleaseDone done, Lease::Deliv
 
 void Engine::begin_release(const LeasePtr& lease, TimePoint at, Effects& effects) {
     lease->phase = LeaseState::Phase::releasing;
-    const auto give_up = std::max(lease->machine.usable_until(), at) + lease->machine.lease();
+    const TimePoint usable_until = lease->machine.usable_until();
+    const auto give_up = std::max(usable_until, at) + lease->machine.lease();
     end_lease(*lease);
     const LinePtr line = line_of(lease->subject->key);
     ++line->releasing;
     const auto withdrawal = withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},
                                      WithdrawalUntil::confirmed, give_up, effects);
     lease->releasing = withdrawal;
-    withdrawal->settled = [this, line, weak = std::weak_ptr<Timed>(lease), raw = withdrawal.get()](
-                              const Result<store::Released>& answer, TimePoint when, Effects& more) {
-        const auto result = released(answer);
+    withdrawal->settled = [this, line, usable_until, weak = std::weak_ptr<Timed>(lease),
+                           raw = withdrawal.get()](const Result<store::Released>& answer, TimePoint when,
+                                                   Effects& more) {
+        // Gone before its lease ended, and we had asked for that: it was the call without answer that did it.
+        const bool by_us = answer && raw->may_be_done && when < usable_until;
+        const auto result = by_us ? Result<void>() : released(answer);
         if (const auto alive = std::static_pointer_cast<LeaseState>(weak.lock())) {
             alive->phase = LeaseState::Phase::released;
             alive->release_result = result;

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Uncontended pairs on Redis: 64 async callers, 64 blocking threads, one blocking caller.
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "dlock/dlock.hpp"
+#include "redis_wire.hpp"
+#include "support.hpp"
+
+namespace bench {
+
+namespace {
+
+constexpr int callers = 64;
+
+std::string key_of(int caller) { return "bench-caller-" + std::to_string(caller); }
+
+/// A grant is told from a refusal by the shape of the reply; a raw pair that is not a real one must not
+/// count.
+std::string shape(const redisReply& reply) {
+    std::string text = std::to_string(reply.type) + "/" + std::to_string(reply.elements);
+    const redisReply& first = reply.elements > 0 ? *reply.element[0] : reply;
+    if (first.type == REDIS_REPLY_INTEGER && first.integer < 1000)
+        text += "/" + std::to_string(first.integer);
+    if (first.type == REDIS_REPLY_STRING && first.len < 16) text += "/" + std::string(first.str, first.len);
+    return text;
+}
+
+/// What a grant and a release look like. Throws when a held key gives the same answer as a free one.
+struct Shapes {
+    std::string granted;
+    std::string released;
+
+    Shapes(Wire& wire, const PairScript& script) {
+        const std::string key = "bench-shapes";
+        granted = shape(*wire.call(script.acquire(key, 1)));
+        if (shape(*wire.call(script.acquire(key, 2))) == granted)
+            throw std::runtime_error("a second grant looks like the first");
+        released = shape(*wire.call(script.release(key, 1)));
+        if (shape(*wire.call(script.release(key, 1))) == released)
+            throw std::runtime_error("a second release looks like the first");
+    }
+};
+
+void expect(const redisReply& reply, const std::string& wanted) {
+    if (const auto got = shape(reply); got != wanted)
+        throw std::runtime_error("a raw pair got " + got + ", not " + wanted);
+}
+
+/// Async callers of one client: each starts its next call in the completion of the last.
+class Chains {
+public:
+    explicit Chains(const dlock::Client& client) {
+        for (int i = 0; i < callers; ++i)
+            chains_.push_back({client.mutex(dlock::Key{key_of(i)}), std::nullopt});
+    }
+
+    double pairs_per_second(milliseconds slice) {
+        stop_ = false;
+        running_ = callers;
+        pairs_ = 0;
+        const auto begin = Clock::now();
+        for (auto& chain : chains_) acquire(chain);
+        std::this_thread::sleep_for(slice);
+        stop_ = true;
+        std::unique_lock lock(mutex_);
+        ended_.wait(lock, [&] { return running_ == 0; });
+        if (!failure_.empty()) throw std::runtime_error(failure_);
+        return static_cast<double>(pairs_.load()) / seconds(Clock::now() - begin);
+    }
+
+private:
+    struct Chain {
+        dlock::Mutex mutex;
+        std::optional<dlock::Lease> lease;
+    };
+
+    void acquire(Chain& chain) {
+        chain.mutex.start_acquire(
+            {}, {},
+            [this, &chain](dlock::Result<dlock::Lease> got) {
+                if (!got) return end(got.error().message());
+                chain.lease = *std::move(got);
+                release(chain);
+            },
+            dlock::Lease::Deliver::direct);
+    }
+    void release(Chain& chain) {
+        chain.lease->start_release(
+            [this, &chain](dlock::Result<void> released) {
+                if (!released) return end(released.error().message());
+                pairs_.fetch_add(1, std::memory_order_relaxed);
+                if (stop_) return end({});
+                acquire(chain);
+            },
+            dlock::Lease::Deliver::direct);
+    }
+    void end(const std::string& failure) {
+        const std::lock_guard lock(mutex_);
+        if (!failure.empty()) failure_ = failure;
+        if (--running_ == 0) ended_.notify_all();
+    }
+
+    std::vector<Chain> chains_;
+    std::atomic<bool> stop_{false};
+    std::atomic<std::uint64_t> pairs_{0};
+    std::mutex mutex_;
+    std::condition_variable ended_;
+    int running_ = 0;
+    std::string failure_;
+};
+
+/// One socket with 64 pairs in flight; replies come in the order of the commands, so the slot is a count.
+double raw_pipelined(Wire& wire, const PairScript& script, const Shapes& shapes, milliseconds slice) {
+    struct Slot {
+        Words acquire;
+        Words release;
+        bool held = false;
+        bool ended = false;
+    };
+    std::vector<Slot> slots;
+    for (int i = 0; i < callers; ++i)
+        slots.push_back({script.acquire(key_of(i), 7), script.release(key_of(i), 7)});
+    std::uint64_t pairs = 0;
+    int running = callers;
+    const auto begin = Clock::now();
+    for (auto& slot : slots) wire.append(slot.acquire);
+    std::vector<Slot*> order;
+    for (auto& slot : slots) order.push_back(&slot);
+    while (running > 0) {
+        wire.flush();
+        const bool stop = Clock::now() - begin >= slice;
+        std::vector<Slot*> next;
+        std::size_t done = 0;
+        for (Reply reply = wire.read(); reply; reply = wire.read_buffered()) {
+            Slot& slot = *order[done++];
+            expect(*reply, slot.held ? shapes.released : shapes.granted);
+            slot.held = !slot.held;
+            pairs += slot.held ? 0 : 1;
+            if (!slot.held && stop) {
+                --running;
+                continue;
+            }
+            wire.append(slot.held ? slot.release : slot.acquire);
+            next.push_back(&slot);
+        }
+        order.erase(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(done));
+        order.insert(order.end(), next.begin(), next.end());
+    }
+    return static_cast<double>(pairs) / seconds(Clock::now() - begin);
+}
+
+/// Threads that do one pair after the other; `make_pair(i)` runs in thread i and gives its pair.
+using Pair = std::function<void()>;
+double threads_pairs_per_second(milliseconds slice, const std::function<Pair(int)>& make_pair) {
+    std::atomic<int> ready{0};
+    std::atomic<bool> go{false};
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> pairs{0};
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < callers; ++i) {
+        threads.emplace_back([&, i] {
+            const Pair pair = make_pair(i);
+            pair();
+            ++ready;
+            go.wait(false);
+            std::uint64_t mine = 0;
+            for (; !stop.load(std::memory_order_relaxed); ++mine) pair();
+            pairs += mine;
+        });
+    }
+    while (ready < callers) std::this_thread::sleep_for(milliseconds(1));
+    const auto begin = Clock::now();
+    go = true;
+    go.notify_all();
+    std::this_thread::sleep_for(slice);
+    stop = true;
+    threads.clear();
+    return static_cast<double>(pairs.load()) / seconds(Clock::now() - begin);
+}
+
+Pair our_pair(const dlock::Client& client, int caller) {
+    return [mutex = client.mutex(dlock::Key{key_of(caller)})]() mutable {
+        mutex.try_acquire().value().release().value();
+    };
+}
+
+Pair raw_pair(std::uint16_t port, const PairScript& script, const Shapes& shapes, int caller) {
+    return [wire = std::make_shared<Wire>(port), acquire = script.acquire(key_of(caller), 7),
+            release = script.release(key_of(caller), 7), &shapes] {
+        expect(*wire->call(acquire), shapes.granted);
+        expect(*wire->call(release), shapes.released);
+    };
+}
+
+double pair_p50_us(milliseconds slice, const Pair& pair) {
+    for (int i = 0; i < 100; ++i) pair();
+    Samples samples;
+    const auto end = Clock::now() + slice;
+    for (auto now = Clock::now(); now < end;) {
+        pair();
+        const auto after = Clock::now();
+        samples.push_back(micros(after - now));
+        now = after;
+    }
+    return median(std::move(samples));
+}
+
+struct Recorded {
+    PairScript script;
+    Wire wire;
+    Shapes shapes;
+    dlock::Client client;
+
+    explicit Recorded(const Settings& settings)
+        : script(PairScript::record(settings.port)),
+          wire(settings.port),
+          shapes(wire, script),
+          client(dlock::Client::open(settings.redis_url()).value()) {}
+};
+
+}  // namespace
+
+void redis_async_64(const Settings& settings) {
+    Recorded it(settings);
+    Chains chains(it.client);
+    chains.pairs_per_second(milliseconds(200));
+    alternate(
+        "redis-async-64", "pairs/s", settings.rounds, [&] { return chains.pairs_per_second(settings.slice); },
+        [&] { return raw_pipelined(it.wire, it.script, it.shapes, settings.slice); });
+}
+
+void redis_threads_64(const Settings& settings) {
+    Recorded it(settings);
+    alternate(
+        "redis-threads-64", "pairs/s", settings.rounds,
+        [&] {
+            return threads_pairs_per_second(settings.slice, [&](int i) { return our_pair(it.client, i); });
+        },
+        [&] {
+            return threads_pairs_per_second(
+                settings.slice, [&](int i) { return raw_pair(settings.port, it.script, it.shapes, i); });
+        });
+}
+
+void redis_one(const Settings& settings) {
+    Recorded it(settings);
+    alternate(
+        "redis-one", "us", settings.rounds,
+        [&] { return pair_p50_us(settings.slice, our_pair(it.client, 0)); },
+        [&] { return pair_p50_us(settings.slice, raw_pair(settings.port, it.script, it.shapes, 0)); });
+}
+
+}  // namespace bench

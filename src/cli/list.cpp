@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include "cli/output.hpp"
+#include "cli/syntax.hpp"
+#include "cli/text.hpp"
+#include "cli/units.hpp"
+#include "cli/verbs.hpp"
+
+namespace dlock::cli {
+namespace {
+
+using Row = std::array<std::string, 7>;
+
+std::string or_dash(const std::optional<std::chrono::milliseconds>& duration) {
+    return duration ? human(*duration) : "-";
+}
+
+void add_rows(const LockInfo& lock, std::vector<Row>& rows) {
+    const std::string waiting = std::to_string(lock.waiter_count);
+    if (!lock.problem.empty())
+        rows.push_back({lock.key.text(), "! " + printable(lock.problem), "-", "-", "-", waiting, "-"});
+    if (lock.problem.empty() && lock.holders.empty())
+        rows.push_back({lock.key.text(), "free", "-", "-",
+                        lock.last_fence ? std::to_string(lock.last_fence->value) : "-", waiting, "-"});
+    for (const HolderInfo& holder : lock.holders)
+        rows.push_back({lock.key.text(), describe(holder.owner), or_dash(holder.held_for),
+                        or_dash(holder.expires_in), holder.fence ? std::to_string(holder.fence->value) : "-",
+                        waiting, printable(holder.public_id)});
+}
+
+/// Columns as wide as their widest text, counted in characters.
+std::string table(const std::vector<Row>& rows) {
+    const auto width = [](const std::string& text) {
+        return static_cast<std::size_t>(
+            std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+    };
+    std::array<std::size_t, std::tuple_size_v<Row>> widths{};
+    for (const Row& row : rows)
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+    std::string text;
+    for (const Row& row : rows) {
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            text += row[i];
+            if (i + 1 < row.size()) text.append(widths[i] - width(row[i]) + 2, ' ');
+        }
+        text += '\n';
+    }
+    return text;
+}
+
+std::vector<LockInfo> read_all(const Client& client, Filter filter) {
+    std::vector<LockInfo> locks;
+    do {
+        Page page = value_or_fail(client.list(filter));
+        std::move(page.locks.begin(), page.locks.end(), std::back_inserter(locks));
+        filter.cursor = std::move(page.next);
+    } while (!filter.cursor.empty());
+    return locks;
+}
+
+int perform(const Verb& verb, Call& call) {
+    std::string prefix;
+    bool all = false;
+    Common common;
+    Syntax syntax(verb);
+    syntax.positional("PREFIX", prefix, "Only keys that begin so", Syntax::Need::optional);
+    syntax.flag("-a,--all", all, "Free keys too that the store still remembers, for their fence");
+    syntax.common(common);
+    if (const auto done = syntax.parse(call)) return *done;
+    Filter filter;
+    filter.prefix = value_or_fail(Key::parse(prefix)).bytes();
+    filter.held_only = !all;
+    const std::vector<LockInfo> locks = read_all(open_client(common, "dlock"), std::move(filter));
+    if (common.json) {
+        boost::json::array array;
+        for (const LockInfo& lock : locks) array.push_back(json_of(lock));
+        boost::json::object object;
+        object["locks"] = std::move(array);
+        print(object);
+        return exit_code::ok;
+    }
+    std::vector<Row> rows{{"KEY", "HOLDER", "HELD FOR", "FREE IN", "FENCE", "IN LINE", "ID"}};
+    for (const LockInfo& lock : locks) add_rows(lock, rows);
+    print(table(rows));
+    return exit_code::ok;
+}
+
+}  // namespace
+
+const Verb list_verb = {"list", "list [OPTIONS] [PREFIX]",
+                        "List the locks that are held, with their holders.",
+                        "  dlock list\n"
+                        "  dlock list billing/\n"
+                        "  dlock list --all --json\n",
+                        perform};
+
+}  // namespace dlock::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "store/redis/answers.hpp"
+#include "store/redis/links.hpp"
+#include "store/redis/subscriber.hpp"
+
+namespace dlock::store::redis {
+
+/// Our own layout: one HASH a key, a line, fences. See names.hpp for the names, dlock_scripts.hpp for the
+/// rules.
+class DlockLayout final : public Store {
+public:
+    DlockLayout(Server server, const StoreEnv& env);
+    DlockLayout(const DlockLayout&) = delete;
+    DlockLayout& operator=(const DlockLayout&) = delete;
+    ~DlockLayout() override;
+
+    [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
+    void acquire(const AcquireRequest& request, Call call, Completion<AcquireAnswer> done) override;
+    void renew(std::vector<RenewItem> items, Call call, Completion<std::vector<RenewAnswer>> done) override;
+    void release(const ReleaseRequest& request, Call call, Completion<Result<Released>> done) override;
+    [[nodiscard]] std::unique_ptr<Watch> watch(const SubjectPtr& subject, const TicketId& ticket,
+                                               std::function<void(Change)> changed) override;
+    void inspect(const InspectRequest& request, Call call, Completion<Result<Page>> done) override;
+    void force_release(const Key& key, const std::string& seen, Call call,
+                       Completion<Result<Forced>> done) override;
+
+private:
+    const std::string instance_;
+    const Capabilities capabilities_;
+    Loop& loop_;
+    const std::shared_ptr<Links> links_;
+    const std::shared_ptr<Subscriber> subscriber_;
+    OwnerText owners_;
+};
+
+}  // namespace dlock::store::redis

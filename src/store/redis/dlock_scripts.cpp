@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/redis/dlock_scripts.hpp"
+
+namespace dlock::store::redis {
+namespace {
+
+// Lua's numbers are doubles: microseconds since 1970 are exact until the year 2255. Only '%.0f' prints them
+// whole.
+constexpr std::string_view prelude = R"lua(
+local keep = 3600000
+local function clock()
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2]
+end
+local function digits(n) return string.format('%.0f', n) end
+)lua";
+
+// What is wrong with the record (nil: nothing), and its grant, expiry and last fence.
+constexpr std::string_view read = R"lua(
+local function read(rec)
+  local h = redis.call('HMGET', rec, 'v', 'g', 'x', 'f')
+  if not h[1] then
+    if redis.call('EXISTS', rec) == 1 then return '' end
+    return nil, nil, 0, 0
+  end
+  if h[1] ~= '1:mutex' then return h[1] end
+  local x, f = tonumber(h[3] or 0), tonumber(h[4])
+  if not x or not f then return 'damaged' end
+  return nil, h[2], x, f
+end
+)lua";
+
+// The first live ticket; nil when nobody waits; false while there are so many dead ones that the next call
+// goes on.
+constexpr std::string_view head = R"lua(
+local function head(line, tix, now)
+  for _ = 1, 100 do
+    local first = redis.call('ZRANGE', line, 0, 0)[1]
+    if not first then return nil end
+    local x = tonumber(redis.call('HGET', tix, first) or 0)
+    if x and x > now then return first end
+    redis.call('ZREM', line, first)
+    redis.call('HDEL', tix, first, first .. ':o')
+  end
+  return false
+end
+)lua";
+
+// Waking is a help, not a duty: where it fails (no right to publish), waiters look by themselves.
+constexpr std::string_view wake = R"lua(
+local function wake(line, tix, now)
+  local first = head(line, tix, now)
+  if not first then return end
+  local o = redis.call('HGET', tix, first .. ':o')
+  if o then redis.pcall('PUBLISH', 'dlock:wake:' .. string.match(o, '^[^;]*'), first) end
+end
+)lua";
+
+constexpr std::string_view acquire_body = R"lua(
+local rec, floor, line, tix = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, lease, owner, ticket, place_lease = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
+local now = clock()
+local bad, g, x, f = read(rec)
+if bad then return {4, bad} end
+local held = g and x > now
+if held and g == id then return {1, f} end
+
+local function leave()
+  redis.call('ZREM', line, ticket)
+  redis.call('HDEL', tix, ticket, ticket .. ':o')
+end
+local function stand()
+  local mine = tonumber(redis.call('HGET', tix, ticket) or 0)
+  if not mine or mine <= now then
+    local tail = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]
+    redis.call('ZREM', line, ticket)
+    redis.call('ZADD', line, digits(math.max(now, (tonumber(tail) or 0) + 1)), ticket)
+  end
+  redis.call('HSET', tix, ticket, digits(now + place_lease * 1000), ticket .. ':o', ARGV[7] .. ';' .. owner)
+  redis.call('PEXPIRE', line, keep + place_lease)
+  redis.call('PEXPIRE', tix, keep + place_lease)
+end
+
+if not held then
+  local first = head(line, tix, now)
+  if first == nil or first == ticket then
+    local last = tonumber(redis.call('GET', floor) or 0)
+    if not last then return {4, 'damaged floor'} end
+    local fence = math.max(f + 1, last + 1, now)
+    if fence >= 9007199254740992 then return {4, 'damaged: no fences left'} end
+    if ticket ~= '' then
+      leave()
+      if ARGV[6] == 'rejoin' then stand() end
+    end
+    redis.call('SET', floor, digits(fence))
+    redis.call('HSET', rec, 'v', '1:mutex', 'f', digits(fence), 'g', id, 'x', digits(now + lease * 1000),
+               's', digits(now), 'o', owner)
+    redis.call('PEXPIRE', rec, lease + keep)
+    return {1, fence}
+  end
+end
+
+local answer = {3, 0}
+if ticket ~= '' then
+  stand()
+  answer = {2, redis.call('ZRANK', line, ticket)}
+end
+if held then
+  local h = redis.call('HMGET', rec, 's', 'o')
+  local since = tonumber(h[1] or now) or now
+  answer[3], answer[4], answer[5], answer[6], answer[7], answer[8] = g, f, now - since, x - now, since, h[2] or ''
+end
+return answer
+)lua";
+
+constexpr std::string_view release_body = R"lua(
+local rec, line, tix = KEYS[1], KEYS[2], KEYS[3]
+local id, ticket = ARGV[1], ARGV[2]
+local now = clock()
+local bad, g, x = read(rec)
+if bad then return {4, bad} end
+local freed, moved = 0, false
+if ticket ~= '' then
+  moved = head(line, tix, now) == ticket
+  redis.call('ZREM', line, ticket)
+  redis.call('HDEL', tix, ticket, ticket .. ':o')
+end
+if g and g == id then
+  if x > now then freed = 1 end
+  redis.call('HDEL', rec, 'g', 'x', 's', 'o')
+  redis.call('PEXPIRE', rec, keep)
+  g, moved = false, true
+end
+if moved and not (g and x > now) then pcall(wake, line, tix, now) end
+return freed
+)lua";
+
+// A record that is not ours in any way is no reason to fail the others of the batch.
+constexpr std::string_view renew_leases_body = R"lua(
+local now = clock()
+local out = {}
+for i = 1, #KEYS do
+  local h = redis.pcall('HMGET', KEYS[i], 'g', 'x')
+  out[i] = 'l'
+  if h[1] and h[1] == ARGV[2 * i - 1] and (tonumber(h[2] or 0) or 0) > now then
+    local lease = tonumber(ARGV[2 * i])
+    redis.call('HSET', KEYS[i], 'x', digits(now + lease * 1000))
+    redis.call('PEXPIRE', KEYS[i], lease + keep)
+    out[i] = 'r'
+  end
+end
+return table.concat(out)
+)lua";
+
+constexpr std::string_view renew_tickets_body = R"lua(
+local now = clock()
+local function renew(rec, line, tix, ticket, lease)
+  local mine = redis.pcall('HGET', tix, ticket)
+  if type(mine) ~= 'string' or (tonumber(mine) or 0) <= now then return 0, -1 end
+  redis.call('HSET', tix, ticket, digits(now + lease * 1000))
+  redis.call('PEXPIRE', line, keep + lease)
+  redis.call('PEXPIRE', tix, keep + lease)
+  local h = redis.pcall('HMGET', rec, 'g', 'x')
+  local x = h[1] and tonumber(h[2] or 0) or 0
+  if x > now then return 1, x - now end
+  if head(line, tix, now) == ticket then return 2, -1 end
+  return 1, -1
+end
+local out = {}
+for i = 1, #KEYS / 3 do
+  out[2 * i - 1], out[2 * i] =
+    renew(KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i], ARGV[2 * i - 1], tonumber(ARGV[2 * i]))
+end
+return out
+)lua";
+
+constexpr std::string_view force_body = R"lua(
+local rec, line, tix = KEYS[1], KEYS[2], KEYS[3]
+local now = clock()
+local bad, g, x = read(rec)
+if bad then return {4, bad} end
+if not g or x <= now then return 0 end
+if g ~= ARGV[1] then return 2 end
+redis.call('HDEL', rec, 'g', 'x', 's', 'o')
+redis.call('PEXPIRE', rec, keep)
+pcall(wake, line, tix, now)
+return 1
+)lua";
+
+constexpr std::string_view look_body = R"lua(
+local now = clock()
+local function tickets(line, tix)
+  local out = {}
+  if tonumber(ARGV[1]) == 0 then return out end
+  local order = redis.pcall('ZRANGE', line, 0, tonumber(ARGV[1]) - 1, 'WITHSCORES')
+  for i = 1, #order, 2 do
+    local t = redis.pcall('HMGET', tix, order[i], order[i] .. ':o')
+    local x = tonumber(t[1] or 0) or 0
+    if x > now then
+      local n = #out
+      out[n + 1], out[n + 2], out[n + 3] = now - order[i + 1], x - now, string.match(t[2] or '', ';(.*)$') or ''
+    end
+  end
+  return out
+end
+local function look(rec, line, tix)
+  local h = redis.pcall('HMGET', rec, 'v', 'g', 'x', 's', 'f', 'o')
+  if h.err then return h.err end
+  if not h[1] and redis.call('EXISTS', rec) == 0 then return false end
+  local waiting = redis.pcall('ZCARD', line)
+  if type(waiting) ~= 'number' then waiting = 0 end
+  local x, s = tonumber(h[3] or 0), tonumber(h[4] or 0)
+  if not x or not s or not tonumber(h[5] or 0) then h[1] = 'damaged' end
+  x, s = x or 0, s or 0
+  return {h[1] or '', h[2] or '', x - now, now - s, s, h[5] or '', h[6] or '', waiting, tickets(line, tix)}
+end
+local out = {}
+for i = 1, #KEYS / 3 do out[i] = look(KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]) end
+return out
+)lua";
+
+template <class... Part>
+Script script(Part... parts) {
+    std::string source;
+    (source.append(parts), ...);
+    return Script(std::move(source));
+}
+
+}  // namespace
+
+const DlockScripts& DlockScripts::get() {
+    static const DlockScripts scripts{
+        .acquire = script(prelude, read, head, acquire_body),
+        .release = script(prelude, read, head, wake, release_body),
+        .renew_leases = script(prelude, renew_leases_body),
+        .renew_tickets = script(prelude, head, renew_tickets_body),
+        .force = script(prelude, read, head, wake, force_body),
+        .look = script(prelude, look_body),
+    };
+    return scripts;
+}
+
+}  // namespace dlock::store::redis

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "store/redis/resp.hpp"
+
+/// The rules of layout `dlock`, which run inside the server. The record is a HASH with
+///
+///     v  "1:mutex": layout version and kind     g  id of the grant (hex); missing while free
+///     f  last fence                             x  its expiry, s  its beginning: microseconds of the
+///     server's clock
+///                                               o  its owner as JSON
+///
+/// and lives until one hour after lease or release. A ticket T is a member of the line with its arrival as
+/// score, and two fields of `tickets`: T = its expiry, T:o = "<client instance>;<owner JSON>".
+///
+/// Refusals are {4, version}: the record is not of this version and kind. They and everything else that can
+/// fail come before the first write, since Redis takes nothing back.
+///
+/// Rights: +evalsha +eval (and +time +get +set +hmget +hget +hset +hdel +exists +pexpire +zadd +zrem +zrange
+/// +zrank +zcard +publish, which the scripts call), +subscribe, +scan for lists, +client|setname and +role if
+/// allowed; keys ~dlock:*, channels &dlock:wake:*.
+namespace dlock::store::redis {
+
+/// Codes at the head of answers.
+inline constexpr long long granted_code = 1;
+inline constexpr long long queued_code = 2;
+inline constexpr long long contended_code = 3;
+inline constexpr long long refused_code = 4;
+
+struct DlockScripts {
+    /// KEYS record, floor, line, tickets; ARGV attempt, lease ms, owner, ticket or "", ticket lease ms,
+    /// "rejoin" or "leave", instance. {1, fence} | {2, place, HOLDER} | {3, 0, HOLDER} | refusal, where
+    /// HOLDER is id, fence, held us, left us, since us, owner; or nothing when the lock is free.
+    Script acquire;
+    /// KEYS record, line, tickets; ARGV attempt, ticket or "". 1 released | 0 not owner | refusal.
+    Script release;
+    /// KEYS records; ARGV (id, lease ms) for each. One letter for each: r renewed, l lost.
+    Script renew_leases;
+    /// KEYS (record, line, tickets) for each; ARGV (ticket, lease ms) for each. Two integers for each: 0
+    /// lost, 1 renewed, 2 renewed and its turn; us that the present grant still runs, -1 when free.
+    Script renew_tickets;
+    /// KEYS record, line, tickets; ARGV grant id. 1 ended | 0 was free | 2 another one holds | refusal.
+    Script force;
+    /// KEYS (record, line, tickets) for each; ARGV how many tickets to show. For each: an error text, or nil
+    /// when there is no record, or {version, id, left us, held us, since us, fence, owner, tickets in line,
+    /// TICKETS}, where TICKETS has (waited us, left us, owner) for each.
+    Script look;
+
+    static const DlockScripts& get();
+};
+
+}  // namespace dlock::store::redis

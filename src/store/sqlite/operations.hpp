@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/sqlite/connection.hpp"
+#include "store/sqlite/wakeups.hpp"
+#include "store/store.hpp"
+
+/// The calls of the seam on one connection. Blocking, up to the deadline.
+namespace dlock::store::sqlite {
+
+/// Whom to wake once a change is written.
+struct Wake {
+    std::string address;
+    TicketId ticket;
+};
+
+/// What an acquire leaves in the store besides the request.
+struct Asker {
+    std::string_view owner;  ///< as JSON
+    Wakeups& wakeups;        ///< where this client is woken; opened only when it has to wait
+};
+AcquireAnswer acquire(Connection& connection, const Shared& shared, const AcquireRequest& request,
+                      const Asker& asker, TimePoint deadline);
+
+std::vector<RenewAnswer> renew(Connection& connection, const Shared& shared,
+                               const std::vector<RenewItem>& items, TimePoint deadline);
+
+struct ReleaseOutcome {
+    Result<Released> answer;
+    std::optional<Wake> wake;
+};
+ReleaseOutcome release(Connection& connection, const Shared& shared, const ReleaseRequest& request,
+                       TimePoint deadline);
+
+struct ForceOutcome {
+    Result<Forced> answer;
+    std::optional<Wake> wake;
+};
+ForceOutcome force_release(Connection& connection, const Shared& shared, const Key& key,
+                           std::string_view seen, TimePoint deadline);
+
+/// Forgets up to 2000 keys that nobody used for an hour, from `cursor` on, which moves.
+void clean_up(Connection& connection, const Shared& shared, std::string& cursor, TimePoint deadline);
+
+}  // namespace dlock::store::sqlite

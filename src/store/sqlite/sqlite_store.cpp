@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite/sqlite_store.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "store/owner_json.hpp"
+#include "store/sqlite/connection.hpp"
+#include "store/sqlite/inspect.hpp"
+#include "store/sqlite/operations.hpp"
+#include "store/sqlite/wakeups.hpp"
+#include "store/sqlite/worker.hpp"
+
+namespace dlock::store {
+namespace sqlite {
+namespace {
+
+constexpr int frames_to_copy = 1000;
+constexpr std::chrono::minutes clean_up_every{1};
+constexpr std::chrono::seconds chore_limit{5};
+
+/// One connection and who may use it. Three of them: for callers' own threads, for the worker, for looking
+/// and tidying, so that none of these waits for another's slow call.
+struct Seat {
+    std::timed_mutex taken;
+    Connection connection;
+    std::shared_ptr<const Owner> owner;  ///< of the last acquire, with its JSON
+    std::string owner_json;
+
+    explicit Seat(Shared& shared) : connection(shared) {}
+
+    std::string_view json_of(const std::shared_ptr<const Owner>& asked) {
+        if (asked != owner) {
+            owner_json = to_json(*asked);
+            owner = asked;
+        }
+        return owner_json;
+    }
+};
+
+/// The answer, once whoever is to be woken was.
+template <class Outcome>
+auto woken(Wakeups& wakeups, Outcome outcome) {
+    if (outcome.wake) wakeups.send(outcome.wake->address, outcome.wake->ticket);
+    return std::move(outcome.answer);
+}
+
+class SqliteStore final : public Store {
+public:
+    SqliteStore(Location location, Loop& loop, std::string boot)
+        : shared_(std::move(location), loop, std::move(boot)),
+          callers_seat_(shared_),
+          worker_seat_(shared_),
+          tidy_seat_(shared_),
+          wakeups_(loop),
+          next_clean_up_(first_clean_up(loop.now()).time_since_epoch().count()) {}
+
+    ~SqliteStore() override {
+        shared_.stopping.store(true, std::memory_order_relaxed);
+        calls_.stop();
+        chores_.stop();
+    }
+
+    [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
+
+    void acquire(const AcquireRequest& request, Call call, Completion<AcquireAnswer> done) override {
+        if (request.mode != core::Mode::exclusive)
+            return done(Error(errc::unsupported, "this dlock grants exclusive locks only on SQLite"));
+        perform(
+            call, request,
+            [this](Seat& seat, const AcquireRequest& asked, TimePoint deadline) {
+                const Asker asker{.owner = seat.json_of(asked.subject->owner), .wakeups = wakeups_};
+                return sqlite::acquire(seat.connection, shared_, asked, asker, deadline);
+            },
+            std::move(done));
+        plan_clean_up();
+    }
+
+    void renew(std::vector<RenewItem> items, Call call, Completion<std::vector<RenewAnswer>> done) override {
+        calls_.add(Worker::Urgency::renewal, [this, items = std::move(items), call, done = std::move(done)] {
+            done(renew_now(items, call.deadline));
+        });
+    }
+
+    void release(const ReleaseRequest& request, Call call, Completion<Result<Released>> done) override {
+        perform(
+            call, request,
+            [this](Seat& seat, const ReleaseRequest& asked, TimePoint deadline) {
+                return woken(wakeups_, sqlite::release(seat.connection, shared_, asked, deadline));
+            },
+            std::move(done));
+    }
+
+    [[nodiscard]] std::unique_ptr<Watch> watch(const SubjectPtr&, const TicketId& ticket,
+                                               std::function<void(Change)> changed) override {
+        return wakeups_.watch(ticket, std::move(changed));
+    }
+
+    void inspect(const InspectRequest& request, Call call, Completion<Result<Page>> done) override {
+        auto look = [this, request, call, done = std::move(done)] {
+            done(in_turn<Result<Page>>(tidy_seat_, call, [&](Seat& seat) {
+                return sqlite::inspect(seat.connection, shared_, request, call.deadline);
+            }));
+        };
+        if (shared_.loop.here()) return chores_.add(Worker::Urgency::usual, std::move(look));
+        look();
+    }
+
+    void force_release(const Key& key, const std::string& seen, Call call,
+                       Completion<Result<Forced>> done) override {
+        perform(
+            call, std::pair(key, seen),
+            [this](Seat& seat, const std::pair<Key, std::string>& asked, TimePoint deadline) {
+                return woken(wakeups_, sqlite::force_release(seat.connection, shared_, asked.first,
+                                                             asked.second, deadline));
+            },
+            std::move(done));
+    }
+
+private:
+    static TimePoint first_clean_up(TimePoint now) noexcept;
+
+    /// A call on a thread of its own is done right there; one on the loop's thread goes to the worker.
+    template <class Request, class Work, class Answer>
+    void perform(Call call, const Request& request, Work work, Completion<Answer> done) {
+        if (!shared_.loop.here())
+            return done(in_turn<Answer>(callers_seat_, call,
+                                        [&](Seat& seat) { return work(seat, request, call.deadline); }));
+        calls_.add(Worker::Urgency::usual,
+                   [this, call, request, work = std::move(work), done = std::move(done)] {
+                       done(in_turn<Answer>(worker_seat_, call,
+                                            [&](Seat& seat) { return work(seat, request, call.deadline); }));
+                   });
+    }
+
+    /// The work, or an error when the deadline comes first.
+    template <class Answer, class Work>
+    Answer in_turn(Seat& seat, Call call, Work work) {
+        std::unique_lock lock(seat.taken, std::try_to_lock);
+        const auto left = call.deadline - shared_.loop.now();
+        if (left <= left.zero() || (!lock && !lock.try_lock_for(left)))
+            return Error(errc::unavailable, "the time for the call was over before its turn came",
+                         Fault::retry);
+        Answer answer = work(seat);
+        plan_copying(seat.connection.wal_frames());
+        return answer;
+    }
+
+    std::vector<RenewAnswer> renew_now(const std::vector<RenewItem>& items, TimePoint deadline) {
+        const std::lock_guard lock(worker_seat_.taken);
+        auto answers = sqlite::renew(worker_seat_.connection, shared_, items, deadline);
+        plan_copying(worker_seat_.connection.wal_frames());
+        return answers;
+    }
+
+    void plan_copying(int frames);
+    void plan_clean_up();
+
+    Shared shared_;
+    Capabilities capabilities_{.clock = Clock::boot};
+    Seat callers_seat_;
+    Seat worker_seat_;
+    Seat tidy_seat_;
+    Wakeups wakeups_;
+    std::atomic<int> copy_at_{frames_to_copy};
+    std::atomic<TimePoint::rep> next_clean_up_;
+    std::string clean_up_cursor_;  ///< of the chores
+    Worker calls_;
+    Worker chores_;  ///< what syncs or scans, so that renewals do not wait for it
+};
+
+/// Within a minute from the opening; at once in one of 16 clients, since many live for less than that.
+TimePoint SqliteStore::first_clean_up(TimePoint now) noexcept {
+    std::uint8_t random = 0;
+    core::random_bytes(&random, 1);
+    return now + (random - 16) * std::chrono::milliseconds(250);
+}
+
+void SqliteStore::plan_clean_up() {
+    const TimePoint now = shared_.loop.now();
+    TimePoint::rep due = next_clean_up_.load(std::memory_order_relaxed);
+    if (now.time_since_epoch().count() < due) return;
+    const TimePoint::rep then = (now + clean_up_every).time_since_epoch().count();
+    if (!next_clean_up_.compare_exchange_strong(due, then, std::memory_order_relaxed)) return;
+    chores_.add(Worker::Urgency::usual, [this] {
+        const std::lock_guard lock(tidy_seat_.taken);
+        clean_up(tidy_seat_.connection, shared_, clean_up_cursor_, shared_.loop.now() + chore_limit);
+    });
+}
+
+void SqliteStore::plan_copying(int frames) {
+    const int at = copy_at_.load(std::memory_order_relaxed);
+    if (frames < at) {
+        // The log began anew.
+        if (frames < frames_to_copy && at > frames_to_copy)
+            copy_at_.store(frames_to_copy, std::memory_order_relaxed);
+        return;
+    }
+    copy_at_.store(frames + frames_to_copy, std::memory_order_relaxed);
+    chores_.add(Worker::Urgency::usual, [this] {
+        const std::lock_guard lock(tidy_seat_.taken);
+        tidy_seat_.connection.checkpoint(shared_.loop.now() + chore_limit);
+    });
+}
+
+}  // namespace
+}  // namespace sqlite
+
+Result<std::unique_ptr<Store>> open_sqlite(const Url& url, const StoreEnv& env) {
+    auto location = sqlite::Location::from(url);
+    if (!location) return std::move(location).error();
+    auto boot = sqlite::boot_id();
+    if (!boot) return std::move(boot).error();
+    return std::unique_ptr<Store>(
+        std::make_unique<sqlite::SqliteStore>(*std::move(location), env.loop, *std::move(boot)));
+}
+
+}  // namespace dlock::store

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/fixture.hpp"
+
+namespace dlock::conformance {
+
+namespace {
+
+ClientOptions quick() {
+    ClientOptions options;
+    options.call_timeout = 200ms;
+    return options;
+}
+
+/// Harms each renewal whose number the rule picks.
+FaultPlan::Rule on_renewals(std::function<bool(std::size_t)> picked, Harm harm) {
+    auto seen = std::make_shared<std::atomic<std::size_t>>(0);
+    return [seen, picked = std::move(picked), harm](Op op, std::size_t) {
+        return op == Op::renew && picked(++*seen) ? harm : Harm::none;
+    };
+}
+
+}  // namespace
+
+TEST_P(Conformance, single_renewals_that_go_wrong_lose_nothing) {
+    for (const Harm harm : testing::harms_of_one_call) {
+        SCOPED_TRACE(to_string(harm));
+        const auto plan = std::make_shared<FaultPlan>();
+        const auto events = std::make_shared<Recorder>();
+        const Client client = open_faulty(plan, quick(), events);
+        const Client other = open();
+        Lease lease = take(client, key_, options(900ms));
+        const LossWatch loss(lease);
+        plan->set(on_renewals([](std::size_t n) { return n % 2 == 1; }, harm));
+        EXPECT_TRUE(events->wait_for(Event::Kind::renewed, 3));
+        EXPECT_GE(plan->fired(), 2U);
+        EXPECT_FALSE(loss.told()) << lease.lost_reason();
+        EXPECT_TRUE(lease.held());
+        expect_contended(other, key_);
+        EXPECT_TRUE(lease.release());
+        expect_free(other, key_, 1s);
+    }
+}
+
+TEST_P(Conformance, late_answers_of_renewals_count_from_their_own_sending) {
+    constexpr milliseconds lease_time = 2s;
+    const auto plan = std::make_shared<FaultPlan>();
+    plan->delay = 400ms;  // past the repeat, which comes after a tenth of the lease
+    const auto events = std::make_shared<Recorder>();
+    const Client client = open_faulty(plan, {}, events);
+    Lease lease = take(client, key_, options(lease_time));
+    const LossWatch loss(lease);
+    plan->set(on_renewals([](std::size_t) { return true; }, Harm::late));
+    for (std::size_t i = 1; i <= 4; ++i) {
+        ASSERT_TRUE(events->wait_for(Event::Kind::renewed, i));
+        EXPECT_LE(lease.usable_until(), BootClock::now() + lease_time - margin(lease_time) - plan->delay)
+            << "counted from the answer";
+    }
+    EXPECT_FALSE(loss.told());
+    EXPECT_TRUE(lease.release());
+    expect_free(open(), key_, 1s);
+}
+
+TEST_P(Conformance, with_every_renewal_black_holed_the_loss_comes_neither_early_nor_late) {
+    constexpr milliseconds lease_time = 1500ms;
+    for (const Harm harm : {Harm::silent_before, Harm::unknown_before, Harm::refused}) {
+        SCOPED_TRACE(to_string(harm));
+        const auto plan = std::make_shared<FaultPlan>();
+        const Client client = open_faulty(plan, quick());
+        const Client other = open();
+        plan->set(on_renewals([](std::size_t) { return true; }, harm));
+        Lease lease = take(client, key_, options(lease_time));
+        const TimePoint usable_until = lease.usable_until();
+        LossWatch loss(lease);
+        const Lease next = take(other, key_, options(5s, patience));
+        const bool still_held = lease.held();
+        EXPECT_FALSE(still_held) << "two hold the lock";
+        const auto told = loss.wait();
+        ASSERT_TRUE(told);
+        EXPECT_GE(*told, usable_until) << "lost while margin remained";
+        EXPECT_LT(*told, usable_until + 2s);
+        EXPECT_GE(plan->fired(), 2U) << "an unanswered renewal was not repeated";
+        EXPECT_TRUE(next.held());
+    }
+}
+
+TEST_P(Conformance, renewals_that_work_but_are_never_answered_still_end_the_lease) {
+    constexpr milliseconds lease_time = 1s;
+    const auto plan = std::make_shared<FaultPlan>();
+    const Client client = open_faulty(plan, quick());
+    plan->set(on_renewals([](std::size_t) { return true; }, Harm::silent_after));
+    const Lease lease = take(client, key_, options(lease_time));
+    const TimePoint usable_until = lease.usable_until();
+    LossWatch loss(lease);
+    const auto told = loss.wait();
+    ASSERT_TRUE(told);
+    EXPECT_GE(*told, usable_until);
+    EXPECT_FALSE(lease.held());
+    // The store believes in a later end; it passes, since nothing renews a lost lease.
+    expect_higher(lease.fence(), expect_free(open(), key_, patience));
+}
+
+TEST_P(Conformance, hundreds_of_leases_in_one_client_are_all_renewed_in_few_calls) {
+    constexpr std::size_t count = 300;
+    const auto plan = std::make_shared<FaultPlan>();
+    const auto events = std::make_shared<Recorder>();
+    ClientOptions patient;
+    patient.call_timeout = 5s;
+    const Client client = open_faulty(plan, patient, events);
+    std::vector<Lease> leases;
+    for (std::size_t i = 0; i < count; ++i) {
+        leases.push_back(take(client, Key("conformance/many/" + std::to_string(i)), options(3s)));
+    }
+    const std::size_t calls_before = plan->calls(Op::renew);
+    const std::size_t renewed_before = events->count(Event::Kind::renewed);
+    ASSERT_TRUE(events->wait_for(Event::Kind::renewed, renewed_before + 3 * count, nullptr, 60s));
+    const std::size_t calls = plan->calls(Op::renew) - calls_before;
+    EXPECT_LT(calls, count) << "renewals are not batched";
+    for (std::size_t i = 0; i < count; ++i) {
+        EXPECT_TRUE(leases.at(i).held()) << leases.at(i).key().text();
+        EXPECT_GE(events->count(Event::Kind::renewed, &leases.at(i).key()), 1U);
+    }
+    EXPECT_EQ(events->count(Event::Kind::lost), 0U);
+}
+
+}  // namespace dlock::conformance

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Many threads on few keys, for ThreadSanitizer and for exclusion: callers come and go, waits are cancelled,
+/// leases are forced, clients close in the middle.
+#include <array>
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "dlock/dlock.hpp"
+
+namespace dlock {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Work {
+public:
+    void run(Lease& lease) {
+        if (inside_.exchange(true)) ++overlaps;
+        if (lease.fence()->value <= last_fence_) ++overlaps;
+        last_fence_ = lease.fence()->value;
+        inside_ = false;
+        ++runs;
+    }
+    std::atomic<int> overlaps{0};
+    std::atomic<int> runs{0};
+
+private:
+    std::atomic<bool> inside_{false};
+    std::uint64_t last_fence_ = 0;  // guarded by the lock under test
+};
+
+TEST(Stress, threads_of_two_clients_exclude_each_other) {
+    std::array clients{Client::open("memory:stress").value(), Client::open("memory:stress").value()};
+    std::array<Work, 3> works;
+    {
+        std::vector<std::jthread> threads;
+        for (unsigned t = 0; t < 8; ++t) {
+            threads.emplace_back([&, t] {
+                std::mt19937 random(t);
+                for (int i = 0; i < 150; ++i) {
+                    const auto k = random() % works.size();
+                    auto mutex = clients[t % 2].mutex(Key{"k" + std::to_string(k)});
+                    const auto wait = random() % 4 == 0 ? std::chrono::milliseconds(random() % 3) : forever;
+                    if (auto got = mutex.try_acquire({.lease = 60s, .wait = wait})) works[k].run(*got);
+                }
+            });
+        }
+    }
+    for (const auto& work : works) {
+        EXPECT_EQ(work.overlaps, 0);
+        EXPECT_GT(work.runs, 0);
+    }
+    EXPECT_TRUE(clients[0].list()->locks.empty());
+}
+
+TEST(Stress, cancelled_waits_and_async_callers_leave_nothing) {
+    auto client = Client::open("memory:stress-cancel").value();
+    std::atomic<int> finished{0};
+    {
+        std::vector<std::jthread> threads;
+        for (unsigned t = 0; t < 4; ++t) {
+            threads.emplace_back([&, t] {
+                std::mt19937 random(t);
+                auto mutex = client.mutex(Key{"k"});
+                for (int i = 0; i < 100; ++i) {
+                    std::stop_source stop;
+                    mutex.start_acquire({.wait = forever}, Context(stop.get_token()),
+                                        [&finished](Result<Lease>) { ++finished; });
+                    if (random() % 2 == 0) stop.request_stop();
+                    static_cast<void>(mutex.try_acquire({.wait = 1ms}));
+                }
+            });
+        }
+    }
+    EXPECT_TRUE(client.close());
+    EXPECT_EQ(finished, 400);
+    EXPECT_TRUE(Client::open("memory:stress-cancel").value().list()->locks.empty());
+}
+
+TEST(Stress, short_leases_are_renewed_while_others_come_and_go) {
+    auto client = Client::open("memory:stress-renew").value();
+    std::vector<Lease> held;
+    for (int i = 0; i < 50; ++i)
+        held.push_back(client.mutex(Key{"held" + std::to_string(i)}).acquire({.lease = 2s}));
+    const auto until = BootClock::now() + 3s;
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&, t] {
+            auto mutex = client.mutex(Key{"busy" + std::to_string(t % 2)});
+            while (BootClock::now() < until) static_cast<void>(mutex.try_acquire({.wait = 5ms}));
+        });
+    }
+    threads.clear();
+    for (const auto& lease : held) EXPECT_TRUE(lease.held()) << lease.lost_reason();
+}
+
+TEST(Stress, clients_close_while_their_callers_are_busy) {
+    for (int round = 0; round < 20; ++round) {
+        auto client = Client::open("memory:stress-close").value();
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < 4; ++t) {
+            threads.emplace_back([mutex = client.mutex(Key{"k"})]() mutable {
+                for (;;) {
+                    const auto got = mutex.try_acquire({.wait = forever});
+                    if (!got && got.error() == errc::cancelled) return;
+                }
+            });
+        }
+        EXPECT_TRUE(client.close());
+    }
+}
+
+}  // namespace
+}  // namespace dlock

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/holder_check.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "core/ids.hpp"
+#include "core/validity.hpp"
+
+namespace dlock::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// From the end of a lease until a running client's user has been told: some turns of its threads.
+constexpr nanoseconds told_within = 5ms;
+/// Turns and drift on top of what an acquisition may take.
+constexpr nanoseconds slack = 50ms;
+/// With a calm network a free lock finds its waiter: the dead ahead of it cost one ticket lease together, and
+/// then it looks within 2 s.
+constexpr nanoseconds found_within = 8s;
+
+std::string name(const Errand& errand) {
+    return "errand " + std::to_string(errand.number) + " of client " + std::to_string(errand.client) + " on " +
+           errand.key;
+}
+
+int number_in(const Owner& owner) { return std::atoi(owner.biz_id.c_str()); }
+
+}  // namespace
+
+HolderCheck::HolderCheck(World& world, StoreCheck& store, const Plan& plan)
+    : world_(world), store_(store), plan_(plan) {
+    store_.ran_out = [this](const Grant& grant) { grant_ran_out(grant); };
+    store_.place_ran_out = [this](const Place& place, const core::Ticket& ticket) {
+        place_ran_out(place, ticket);
+    };
+}
+
+ErrandPtr HolderCheck::add(int client, std::shared_ptr<Process> process) {
+    auto errand = std::make_shared<Errand>();
+    errand->number = ++last_number_;
+    errand->client = client;
+    errand->started = world_.now();
+    errand->started_own = process->now();
+    errand->process = process;
+    processes_[client] = std::move(process);
+    errands_.push_back(errand);
+    world_.after(0ns, [this, errand] { check_deadline(errand); });
+    return errand;
+}
+
+void HolderCheck::forget(const ErrandPtr& errand) { std::erase(errands_, errand); }
+
+void HolderCheck::client_gone(int client) {
+    std::erase_if(errands_, [&](const ErrandPtr& errand) { return errand->client == client; });
+    processes_.erase(client);
+}
+
+const Process* HolderCheck::process_of(int client) const {
+    const auto found = processes_.find(client);
+    return found == processes_.end() ? nullptr : found->second.get();
+}
+
+// --- acquisitions ------------------------------------------------------------------------------------
+
+/// When an acquisition is to be over, pauses of its process aside.
+TimePoint HolderCheck::must_end_by(const Errand& errand) const {
+    const nanoseconds call = plan_.options.call_timeout;
+    const nanoseconds settle = core::settle_within(errand.options.lease);
+    const auto wait = errand.options.wait.value_or(0ms);
+    TimePoint end = TimePoint::max();
+    if (wait == 0ms) end = errand.started + call;
+    else if (wait != forever) end = errand.started + wait + call / 4;
+    if (errand.cancelled) end = std::min(end, *errand.cancelled + call);
+    if (end == TimePoint::max()) return end;
+    return std::max(end, errand.process->running_since()) + settle + call / 4 + slack;
+}
+
+void HolderCheck::check_deadline(const ErrandPtr& errand) {
+    if (!errand->pending() || !errand->process->alive()) return;
+    const TimePoint end = must_end_by(*errand);
+    if (world_.now() >= end && errand->process->running())
+        return world_.violated("too_late", name(*errand) + " is not over in time");
+    const TimePoint next = std::min(std::max(end, world_.now() + 1ms), world_.now() + 200ms);
+    world_.at(next, [this, errand] { check_deadline(errand); });
+}
+
+void HolderCheck::completed(const ErrandPtr& errand, const Result<Lease>& result) {
+    if (++errand->completions > 1) world_.violated("completed_twice", name(*errand));
+    errand->completed = world_.now();
+    ended_[errand->number] = {world_.now(), result.has_value()};
+    last_wait_[{errand->client, errand->key}] = world_.now();
+    world_.log("client ", errand->client, ": errand ", errand->number, " on ", errand->key,
+               result ? " holds" : " failed: " + result.error().message());
+    if (!result) return check_outcome(*errand, result.error());
+    const GrantId id = core::grant_id(result->id().secret());
+    errand->grant = id;
+    const Grant* grant = store_.find(id);
+    if (grant == nullptr || !grant->fence || result->fence() != grant->fence)
+        return world_.violated("no_such_grant", name(*errand) + " got a lease that the store never gave");
+    errand->usable_until = TimePoint{};
+}
+
+void HolderCheck::check_outcome(const Errand& errand, const Error& error) {
+    const auto wait = errand.options.wait.value_or(0ms);
+    bool right = false;
+    if (error == errc::contended) right = wait == 0ms;
+    if (error == errc::timed_out)
+        right = wait != forever && errand.process->now() >= errand.started_own + wait;
+    if (error == errc::cancelled) right = errand.cancelled || errand.closed;
+    if (error == errc::unavailable || error == errc::unknown_outcome)
+        right = !plan_.faultless() && (!calm_since_ || world_.now() < *calm_since_ + latest_arrival);
+    if (!right) world_.violated("wrong_outcome", name(errand) + ": " + error.message());
+}
+
+void HolderCheck::release_answered(const ErrandPtr& errand, const Result<void>& result) {
+    if (!std::exchange(errand->due, false)) world_.violated("completed_twice", "release of " + name(*errand));
+    world_.log("client ", errand->client, ": errand ", errand->number, " released: ",
+               result ? "yes" : result.error().message());
+    const Grant& grant = *store_.find(*errand->grant);
+    if (result && !grant.released && !grant.excused)
+        world_.violated("wrong_outcome", name(*errand) + ": released, but the store did not do it");
+    if (result || errand->closed) return;
+    if (result.error() == errc::not_owner && grant.released)
+        world_.violated("wrong_outcome", name(*errand) + ": not owner, but it was released");
+    if (result.error() == errc::lost && errand->released)
+        world_.violated("wrong_outcome", name(*errand) + ": lost, but it was held when it was released");
+}
+
+// --- what clients send -------------------------------------------------------------------------------
+
+void HolderCheck::sends(int client, const store::AcquireRequest& request) {
+    world_.log("client ", client, ": -> acquire ", request.subject->key.bytes(), " ",
+               short_id(request.attempt.raw()), " for errand ", request.subject->owner->biz_id,
+               request.place.line == store::Place::Line::join
+                   ? " with ticket " + short_id(request.place.ticket.raw())
+                   : "",
+               request.place.after_grant == store::Place::AfterGrant::rejoin ? " rejoining" : "");
+    store_.acquire_sent(client, request, number_in(*request.subject->owner));
+}
+
+void HolderCheck::sends(int client, const store::RenewItem& item) {
+    const std::string& key = item.subject->key.bytes();
+    if (const auto* ticket = std::get_if<TicketId>(&item.id)) {
+        world_.log("client ", client, ": -> look ", key, " ticket ", short_id(ticket->raw()));
+        return store_.ticket_kept(client, key, *ticket);
+    }
+    const auto& id = std::get<GrantId>(item.id);
+    world_.log("client ", client, ": -> renew ", key, " ", short_id(id.raw()));
+    const Grant* grant = store_.find(id);
+    if (grant != nullptr && grant->given_up)
+        world_.violated("renewed_after_end", "client " + std::to_string(client) + " renews what it released");
+    for (const ErrandPtr& errand : errands_)
+        if (errand->grant == id && (errand->over_since || errand->released))
+            world_.violated("renewed_after_end", name(*errand) + " is renewed after its end");
+}
+
+void HolderCheck::sends(int client, const store::ReleaseRequest& request) {
+    world_.log("client ", client, ": -> release ", request.subject->key.bytes(), " ",
+               short_id(request.attempt.raw()),
+               request.ticket ? " and ticket " + short_id(request.ticket->raw()) : "");
+    store_.release_sent(request);
+}
+
+// --- what clients believe ----------------------------------------------------------------------------
+
+bool HolderCheck::believes(const Errand& errand, TimePoint now) {
+    return errand.lease && !errand.over_since && now < errand.usable_until;
+}
+
+void HolderCheck::observe() {
+    for (const ErrandPtr& errand : errands_)
+        if (errand->lease) observe(*errand);
+}
+
+void HolderCheck::observe(Errand& errand) {
+    TimePoint raw;
+    {
+        const Process::Peek peek(*errand.process);
+        raw = errand.lease->usable_until();
+    }
+    const TimePoint now = world_.now();
+    const TimePoint until = raw == TimePoint::min() ? raw : errand.process->in_world(raw);
+    const bool over = until <= now;
+    if (!over && errand.over_since) return world_.violated("revived", name(errand) + " is held again");
+    if (over && !errand.over_since) errand.over_since = raw == TimePoint::min() ? now : until;
+    errand.usable_until = until;
+    if (over) return check_told(errand);
+    check_believed(errand);
+}
+
+void HolderCheck::check_told(const Errand& errand) {
+    const bool told = errand.lease->lost().stop_requested();
+    if (errand.released || errand.closed) {
+        if (told && !errand.closed)
+            world_.violated("wrong_outcome", name(errand) + ": lost is told of a released lease");
+        return;
+    }
+    const TimePoint since = std::max(*errand.over_since, errand.process->running_since());
+    if (!told && errand.process->running() && world_.now() > since + told_within)
+        world_.violated("loss_not_told", name(errand) + " is not told that its lease is over");
+}
+
+void HolderCheck::check_believed(const Errand& errand) {
+    const Grant& grant = *store_.find(*errand.grant);
+    if (grant.excused) return;
+    if (!grant.live || errand.usable_until > grant.expires)
+        world_.violated("beyond_lease", name(errand) + " may believe in its lease beyond the store's");
+    for (const ErrandPtr& other : errands_) {
+        if (other.get() == &errand || other->key != errand.key || !believes(*other, world_.now())) continue;
+        if (!store_.find(*other->grant)->excused)
+            world_.violated("two_holders", name(errand) + " and " + name(*other));
+    }
+}
+
+// --- what is forgotten or left behind ----------------------------------------------------------------
+
+bool HolderCheck::waits(int client, const std::string& key) const {
+    return std::any_of(errands_.begin(), errands_.end(), [&](const ErrandPtr& errand) {
+        return errand->client == client && errand->key == key && errand->pending();
+    });
+}
+
+void HolderCheck::look_for_forgotten() {
+    if (!calm_since_ && !plan_.faultless()) return;
+    const TimePoint calm = calm_since_ ? *calm_since_ + latest_arrival : TimePoint{};
+    for (const ErrandPtr& errand : errands_) {
+        if (!errand->pending() || !errand->process->running()) continue;
+        const auto free = store_.free_since(errand->key);
+        if (!free) continue;
+        if (world_.now() > std::max({*free, errand->started, calm}) + found_within)
+            world_.violated("forgotten", name(*errand) + " waits for a free lock");
+    }
+}
+
+/// Nobody released it. That is for those who crash, stop or lose their way to the store; not for a client
+/// whose acquisition failed long ago and which has not even tried to take it out.
+void HolderCheck::grant_ran_out(const Grant& grant) {
+    if (grant.given_up || grant.phantom || grant.excused) return;
+    const Process* process = process_of(grant.client);
+    const auto ended = ended_.find(grant.errand);
+    if (process == nullptr || !process->running() || ended == ended_.end() || ended->second.held) return;
+    if (std::max(ended->second.at, process->running_since()) + told_within < grant.expires)
+        world_.violated("left_behind", "errand " + std::to_string(grant.errand) + " of client " +
+                                           std::to_string(grant.client) + " failed, its grant ran out");
+}
+
+void HolderCheck::place_ran_out(const Place& place, const core::Ticket& ticket) {
+    const Process* process = process_of(place.client);
+    if (place.given_up || place.phantom || process == nullptr || !process->running()) return;
+    const TimePoint running = process->running_since();
+    const std::string who = "client " + std::to_string(place.client) + " on " + place.key;
+    if (waits(place.client, place.key)) {
+        const TimePoint since = std::max(place.kept, running);
+        if (since + store::Place{}.ticket_lease < ticket.expires)
+            world_.violated("place_not_kept", who + " lets its place in line run out");
+        return;
+    }
+    const auto last = last_wait_.find({place.client, place.key});
+    const TimePoint since = std::max(last == last_wait_.end() ? TimePoint{} : last->second, running);
+    if (since + told_within < ticket.expires)
+        world_.violated("left_behind", who + " waits no more, its place in line ran out");
+}
+
+}  // namespace dlock::sim

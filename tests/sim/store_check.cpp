@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/store_check.hpp"
+
+#include <algorithm>
+
+#include "core/text.hpp"
+
+namespace dlock::sim {
+
+std::string short_id(std::string_view raw) { return core::to_hex(raw.substr(0, 3)); }
+
+void StoreCheck::acquire_sent(int client, const store::AcquireRequest& request, int errand) {
+    const std::string& key = request.subject->key.bytes();
+    Grant& grant = grants_[request.attempt];
+    grant.client = client;
+    grant.errand = errand;
+    grant.key = key;
+    if (grant.given_up)
+        world_.violated("asked_after_release", "an id that was given up is asked for again");
+    if (request.place.line == store::Place::Line::join) ticket_kept(client, key, request.place.ticket);
+}
+
+void StoreCheck::ticket_kept(int client, const std::string& key, const TicketId& ticket) {
+    Place& place = places_[ticket];
+    place.client = client;
+    place.key = key;
+    place.kept = world_.now();
+    if (place.given_up) world_.violated("place_kept_after_withdrawal", "a ticket that was given up is used");
+}
+
+void StoreCheck::release_sent(const store::ReleaseRequest& request) {
+    if (const auto grant = grants_.find(request.attempt); grant != grants_.end())
+        grant->second.given_up = true;
+    if (!request.ticket) return;
+    if (const auto place = places_.find(*request.ticket); place != places_.end())
+        place->second.given_up = true;
+}
+
+/// Settles what ended since the step before.
+void StoreCheck::look(const std::string& key, const core::Record& record) {
+    OfKey& of = keys_[key];
+    if (of.holder) {
+        const Grant& grant = grants_.at(*of.holder);
+        if (grant.expires <= world_.now()) {
+            if (ran_out) ran_out(grant);
+            end(of, grant.expires);
+        }
+    }
+    for (const core::Ticket& ticket : record.tickets) {
+        const auto place = places_.find(ticket.id);
+        if (ticket.expires <= world_.now() && place != places_.end() && place_ran_out)
+            place_ran_out(place->second, ticket);
+    }
+}
+
+void StoreCheck::end(OfKey& of, TimePoint when) {
+    grants_.at(*of.holder).live = false;
+    of.holder.reset();
+    of.free_since = when;
+}
+
+void StoreCheck::acquired(const Step& step, const core::AcquireAsk& ask, const core::AcquireOutcome& outcome,
+                          Origin from) {
+    look(step.key, step.before);
+    const OfKey& of = keys_[step.key];
+    const bool granted_now = outcome.what == core::Acquiring::granted;
+    if (of.holder == ask.attempt) {
+        if (!granted_now || outcome.fence != *grants_.at(ask.attempt).fence)
+            world_.violated("grant_not_recognised", "a repeated acquire did not get its own grant again");
+    } else if (granted_now) {
+        granted(step, ask, outcome.fence, from);
+    }
+    if (outcome.what == core::Acquiring::queued) {
+        Place& place = places_[ask.standing->ticket];
+        place.phantom = from.copy == Origin::Copy::repeated;
+    }
+    check_after(step);
+}
+
+void StoreCheck::granted(const Step& step, const core::AcquireAsk& ask, Fence fence, Origin from) {
+    OfKey& of = keys_[step.key];
+    if (of.holder) {
+        world_.violated("two_grants", "the store has granted " + step.key + " before the last grant ended");
+        end(of, world_.now());
+    }
+    check_order(step, ask);
+    if (fence.value <= of.last_fence)
+        world_.violated("fence_not_higher", std::to_string(fence.value) + " after " +
+                                                std::to_string(of.last_fence) + " on " + step.key);
+    of.last_fence = fence.value;
+    of.holder = ask.attempt;
+    Grant& grant = grants_[ask.attempt];
+    grant.fence = fence;
+    grant.expires = world_.now() + ask.lease;
+    grant.live = true;
+    grant.excused = false;
+    grant.phantom = from.copy == Origin::Copy::repeated;
+}
+
+void StoreCheck::check_order(const Step& step, const core::AcquireAsk& ask) {
+    const auto live = [&](const core::Ticket& ticket) { return ticket.expires > world_.now(); };
+    const auto& line = step.before.tickets;
+    const auto first = std::find_if(line.begin(), line.end(), live);
+    if (first == line.end() || (ask.standing && first->id == ask.standing->ticket)) return;
+    world_.violated("overtaken", "ticket " + short_id(first->id.raw()) + " was first in line for " + step.key);
+}
+
+/// What the record says now must be what the simulation reckons.
+void StoreCheck::check_after(const Step& step) {
+    const OfKey& of = keys_[step.key];
+    const core::Holder* holder = core::live_holder(step.after, world_.now());
+    if ((holder != nullptr) != of.holder.has_value() || (holder != nullptr && holder->id != *of.holder))
+        world_.violated("wrong_holder", "the record of " + step.key + " does not have the holder it must have");
+    else if (holder != nullptr && holder->expires != grants_.at(*of.holder).expires)
+        world_.violated("wrong_expiry", "the grant of " + step.key + " does not end when it must");
+    const auto& line = step.after.tickets;
+    const auto earlier = [](const auto& a, const auto& b) { return a.arrival < b.arrival; };
+    if (!std::is_sorted(line.begin(), line.end(), earlier))
+        world_.violated("overtaken", "the line of " + step.key + " is not in order of arrival");
+}
+
+void StoreCheck::renewed(const Step& step, const GrantId& id, milliseconds lease, bool yes) {
+    look(step.key, step.before);
+    const bool live = keys_[step.key].holder == id;
+    if (yes && !live) world_.violated("ended_grant_renewed", "of " + step.key);
+    if (!yes && live) world_.violated("live_grant_not_renewed", "of " + step.key);
+    if (live) grants_.at(id).expires = world_.now() + lease;
+    check_after(step);
+}
+
+void StoreCheck::released(const Step& step, const GrantId& id, bool yes) {
+    look(step.key, step.before);
+    OfKey& of = keys_[step.key];
+    const bool live = of.holder == id;
+    if (yes != live) world_.violated("release_answered_wrong", "of " + step.key);
+    if (live) {
+        grants_.at(id).released = true;
+        end(of, world_.now());
+    }
+    check_after(step);
+}
+
+void StoreCheck::forced(const Step& step) {
+    look(step.key, step.before);
+    OfKey& of = keys_[step.key];
+    if (of.holder) {
+        grants_.at(*of.holder).excused = true;
+        end(of, world_.now());
+    }
+    check_after(step);
+}
+
+/// Everything is forgotten. Fences go on rising only if the wall clock did, and nothing else is promised.
+void StoreCheck::flushed(std::uint64_t wall_us) {
+    for (auto& [key, of] : keys_) {
+        if (of.holder) {
+            grants_.at(*of.holder).excused = true;
+            end(of, world_.now());
+        }
+        if (of.last_fence >= wall_us) of.last_fence = 0;
+    }
+}
+
+const Grant* StoreCheck::find(const GrantId& id) const {
+    const auto found = grants_.find(id);
+    return found == grants_.end() ? nullptr : &found->second;
+}
+
+const Place* StoreCheck::find(const TicketId& id) const {
+    const auto found = places_.find(id);
+    return found == places_.end() ? nullptr : &found->second;
+}
+
+std::optional<TimePoint> StoreCheck::free_since(const std::string& key) const {
+    const auto found = keys_.find(key);
+    if (found == keys_.end()) return TimePoint{};
+    if (!found->second.holder) return found->second.free_since;
+    const Grant& grant = grants_.at(*found->second.holder);
+    return grant.expires <= world_.now() ? std::optional(grant.expires) : std::nullopt;
+}
+
+}  // namespace dlock::sim

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/worker_loop.hpp"
+
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include <unistd.h>
+
+#include "support/shared_counter.hpp"
+#include "support/waiting.hpp"
+
+namespace dlock::testing {
+
+namespace {
+
+std::string outcome(const Result<void>& result) { return result ? "ok" : word(result.error()); }
+
+std::string now() { return std::to_string(BootClock::now().time_since_epoch().count()); }
+
+/// The lines that go out, each in one write, from any thread.
+class Output final : public Observer {
+public:
+    explicit Output(int out) : out_(out) {}
+
+    void say(std::string line) {
+        line += '\n';
+        const std::lock_guard lock(mutex_);
+        for (std::size_t done = 0; done < line.size();) {
+            const ssize_t n = write(out_, line.data() + done, line.size() - done);
+            if (n < 0 && errno != EINTR) return;  // the test is gone
+            if (n > 0) done += static_cast<std::size_t>(n);
+        }
+    }
+    void on_event(const Event& event) noexcept override {
+        say("event " + std::string(to_string(event.kind)) + ' ' + event.key.text());
+    }
+
+private:
+    const int out_;
+    std::mutex mutex_;
+};
+
+class WorkerLoop {
+public:
+    explicit WorkerLoop(int out) : output_(std::make_shared<Output>(out)) {}
+
+    /// False when there is nothing more to do.
+    bool obey(const std::string& line);
+
+private:
+    struct Slot {
+        std::stop_source stop;
+        std::optional<Lease> lease;
+        std::optional<std::stop_callback<std::function<void()>>> lost;
+    };
+
+    void say(std::string line) { output_->say(std::move(line)); }
+    void open(std::istream& words);
+    void acquire(std::istream& words);
+    void granted(const std::string& name, Result<Lease> answer);
+    void held(const std::string& name);
+    void load(std::istream& words);
+    void with_id(const std::string& verb, std::istream& words);
+    void with_lease(const std::string& verb, const std::string& name);
+    Slot& slot(const std::string& name) {
+        const std::lock_guard lock(mutex_);
+        return slots_[name];
+    }
+
+    std::shared_ptr<Output> output_;
+    std::mutex mutex_;  ///< of the map, and of a slot until its grant is told
+    std::map<std::string, Slot> slots_;
+    std::optional<Client> client_;
+};
+
+Key rest_as_key(std::istream& words) {
+    std::string text;
+    std::getline(words >> std::ws, text);
+    return Key::parse(text).value();
+}
+
+void WorkerLoop::open(std::istream& words) {
+    std::string url;
+    words >> url;
+    auto client = Client::open(url, {}, Identity("worker"), output_);
+    if (!client) return say("failed " + word(client.error()) + ' ' + client.error().detail);
+    client_ = std::move(*client);
+    say("opened");
+}
+
+void WorkerLoop::acquire(std::istream& words) {
+    std::string name, wait, renewing;
+    milliseconds::rep lease = 0;
+    words >> name >> lease >> wait >> renewing;
+    AcquireOptions options;
+    options.lease = milliseconds(lease);
+    options.wait = wait == "forever" ? forever : milliseconds(std::stoll(wait));
+    options.renewing = renewing == "manual" ? Renewing::manual : Renewing::automatic;
+    Slot& mine = slot(name);
+    mine.lost.reset();
+    mine.lease.reset();
+    mine.stop = std::stop_source();
+    client_->mutex(rest_as_key(words))
+        .start_acquire(options, Context(mine.stop.get_token()),
+                       [this, name](Result<Lease> answer) { granted(name, std::move(answer)); });
+}
+
+void WorkerLoop::granted(const std::string& name, Result<Lease> answer) {
+    if (!answer) return say("refused " + name + ' ' + word(answer.error()));
+    const std::string at = now();
+    const auto fence = answer->fence();
+    {
+        const std::lock_guard lock(mutex_);
+        Slot& mine = slots_[name];
+        const Lease& lease = mine.lease.emplace(std::move(*answer));
+        mine.lost.emplace(lease.lost(), [this, name, &lease] {
+            say("lost " + name + ' ' + now() + ' ' + lease.lost_reason());
+        });
+    }
+    say("granted " + name + ' ' + std::to_string(fence ? fence->value : 0) + ' ' + at);
+}
+
+void WorkerLoop::held(const std::string& name) {
+    const Lease& lease = *slot(name).lease;
+    const bool yes = lease.held();
+    const auto until = lease.usable_until().time_since_epoch().count();
+    say("held " + name + (yes ? " yes " : " no ") + std::to_string(until) + ' ' + now());
+}
+
+void WorkerLoop::load(std::istream& words) {
+    int rounds = 0;
+    milliseconds::rep lease = 0;
+    std::string file;
+    words >> rounds >> lease >> file;
+    Mutex mutex = client_->mutex(rest_as_key(words));
+    SharedCounter counter(file);
+    AcquireOptions options;
+    options.lease = milliseconds(lease);
+    options.wait = patience * 3;
+    for (int i = 0; i < rounds; ++i) {
+        auto got = mutex.try_acquire(options);
+        if (!got) return say("failed " + word(got.error()) + ' ' + got.error().detail);
+        counter.work(got->fence());
+        // Every second time by the destructor, which does not wait.
+        if (i % 2 == 0) {
+            const auto freed = got->release();
+            if (!freed) return say("failed " + word(freed.error()) + ' ' + freed.error().detail);
+        }
+    }
+    say("loaded " + std::to_string(rounds));
+}
+
+void WorkerLoop::with_id(const std::string& verb, std::istream& words) {
+    milliseconds::rep lease = 0;
+    if (verb == "renew_id") words >> lease;
+    std::string text;
+    words >> text;
+    const auto id = LeaseId::parse(text);
+    if (!id) return say("failed " + word(id.error()) + ' ' + id.error().detail);
+    if (verb == "renew_id") return say("renewed_id " + outcome(client_->renew(*id, milliseconds(lease))));
+    say("released_id " + outcome(client_->release(*id)));
+}
+
+void WorkerLoop::with_lease(const std::string& verb, const std::string& name) {
+    Slot& mine = slot(name);
+    if (verb == "cancel") {
+        mine.stop.request_stop();
+    } else if (!mine.lease) {
+        say("failed nothing held in " + name);
+    } else if (verb == "held") {
+        held(name);
+    } else if (verb == "renew") {
+        say("renewed " + name + ' ' + outcome(mine.lease->renew()));
+    } else if (verb == "release") {
+        say("released " + name + ' ' + outcome(mine.lease->release()));
+    } else if (verb == "detach") {
+        say("detached " + name + ' ' + mine.lease->detach().text());
+    } else if (verb == "drop") {
+        mine.lost.reset();
+        mine.lease.reset();
+        say("dropped " + name);
+    } else {
+        say("failed unknown command " + verb);
+    }
+}
+
+bool WorkerLoop::obey(const std::string& line) {
+    std::istringstream words(line);
+    std::string verb;
+    words >> verb;
+    if (verb == "quit") return false;
+    if (verb == "open") {
+        open(words);
+    } else if (verb == "acquire") {
+        acquire(words);
+    } else if (verb == "load") {
+        load(words);
+    } else if (verb == "close") {
+        say("closed " + outcome(client_->close()));
+    } else if (verb == "renew_id" || verb == "release_id") {
+        with_id(verb, words);
+    } else {
+        std::string name;
+        words >> name;
+        with_lease(verb, name);
+    }
+    return true;
+}
+
+}  // namespace
+
+int run_worker(int in, int out) {
+    WorkerLoop loop(out);
+    std::string input;
+    char buffer[4096];
+    for (;;) {
+        const auto end = input.find('\n');
+        if (end != std::string::npos) {
+            const std::string line = input.substr(0, end);
+            input.erase(0, end + 1);
+            if (!loop.obey(line)) return 0;
+            continue;
+        }
+        const ssize_t n = read(in, buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return 0;
+        input.append(buffer, static_cast<std::size_t>(n));
+    }
+}
+
+}  // namespace dlock::testing
