@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sqlite_bare.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <mutex>
+#include <regex>
 #include <stdexcept>
 
 #include "dlock/dlock.hpp"
@@ -53,9 +55,13 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
         text.replace(at, from.size(), to);
 }
 
+/// The recorded statements for another key, and with the time of day (16 digits: microseconds) as parameter
+/// 1, since fences must rise.
 std::vector<std::string> for_key(std::vector<std::string> texts, const std::string& key) {
+    static const std::regex time_of_day(R"(\b\d{16}\b)");
     const std::string recorded = PairStatements::key(recorded_number);
     for (auto& text : texts) {
+        text = std::regex_replace(text, time_of_day, "?1");
         replace_all(text, recorded, key);
         replace_all(text, hex_of(recorded, "%02x"), hex_of(key, "%02x"));
         replace_all(text, hex_of(recorded, "%02X"), hex_of(key, "%02X"));
@@ -142,7 +148,11 @@ BarePair::Statements BarePair::prepare(const std::vector<std::string>& texts) {
 
 void BarePair::run(const Statements& statements) {
     const int before = sqlite3_total_changes(database_.get());
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
     for (const auto& statement : statements) {
+        if (sqlite3_bind_parameter_count(statement.get()) > 0)
+            sqlite3_bind_int64(statement.get(), 1,
+                               std::chrono::duration_cast<std::chrono::microseconds>(now).count());
         int result = SQLITE_ROW;
         while (result == SQLITE_ROW) result = sqlite3_step(statement.get());
         sqlite3_reset(statement.get());

@@ -90,7 +90,9 @@ int perform(int count, char** words, Call& call) {
 int guarded(int count, char** words) noexcept {
     Call call;
     const auto end = [&](const Failure& failure) {
-        report(failure, has(call, "--json"));
+        // Not from `call`: what is wrong may be a word before --json.
+        char** const stop = std::find(words + 1, words + count, std::string_view("--"));
+        report(failure, std::find(words + 1, stop, std::string_view("--json")) != stop);
         return failure.exit();
     };
     try {

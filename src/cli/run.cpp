@@ -112,7 +112,7 @@ Outcome Run::outcome(const Failure& failure) const {
     result.object = json_of(failure);
     const bool not_had =
         failure.name() == "contended" || failure.name() == "timed_out" || failure.name() == "cancelled";
-    result.object["outcome"] = not_had ? "not_had" : "error";
+    result.object["outcome"] = not_had ? "not_had" : failure.name() == "lost" ? "lost" : "error";
     result.object["exit"] = result.exit;
     return result;
 }
@@ -157,6 +157,7 @@ Outcome Run::run() {
     const TemporaryFile lease_file;
     Lease lease = acquire(client, asking_, events);
     lease_file.write(lease.id().text() + "\n");
+    if (!lease.held()) throw Failure(errc::lost, "lost before the command began: " + lease.lost_reason());
     return watch(client, lease, events, lease_file);
 }
 

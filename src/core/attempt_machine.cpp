@@ -22,7 +22,8 @@ AttemptMachine::AttemptMachine(const AttemptRules& rules, TimePoint now) noexcep
 
 TimePoint AttemptMachine::ask_deadline(TimePoint now) const noexcept {
     if (settling_) return std::min(settle_until_, now + settle_within(rules_.lease) / 2);
-    if (!rules_.waits) return now + rules_.call_timeout;
+    if (!rules_.waits)
+        return std::max(rules_.wait_until + rules_.call_timeout, now + rules_.call_timeout / 4);
     // A wait is a hard limit, but a call sent just before its end gets a fair chance.
     return std::min(now + rules_.call_timeout, std::max(rules_.wait_until, now + rules_.call_timeout / 4));
 }
@@ -65,8 +66,8 @@ AttemptMachine::Action AttemptMachine::granted(unsigned call, std::optional<Time
     }
     if (now >= usable_until(counted_, rules_.lease, rules_.skew) && !planted(Planted::counted_from_reply)) {
         // Granted so late that nothing is left of the lease: give it back and start anew.
-        new_id_ = true;
         definite();
+        next_id_ = NextId::fresh_withdraw_old;
         if (now >= rules_.wait_until || !rules_.waits) {
             leftover_ = true;
             return finish({errc::timed_out, "the store answered so late that nothing was left of the lease"});
@@ -81,7 +82,7 @@ AttemptMachine::Action AttemptMachine::granted(unsigned call, std::optional<Time
 /// The store has said that this id has no grant. Calls without answer may still take effect, under the old
 /// id.
 void AttemptMachine::definite() noexcept {
-    if (unanswered_) new_id_ = true;
+    next_id_ = unanswered_ ? NextId::fresh_withdraw_old : NextId::fresh;
     unanswered_ = settling_ = counting_ = false;
     away_since_.reset();
     failures_ = 0;
@@ -232,6 +233,8 @@ AttemptMachine::Action AttemptMachine::finish(Error error) {
     return Action::fail;
 }
 
-bool AttemptMachine::take_new_id() noexcept { return std::exchange(new_id_, false); }
+AttemptMachine::NextId AttemptMachine::take_next_id() noexcept {
+    return std::exchange(next_id_, NextId::same);
+}
 
 }  // namespace dlock::core

@@ -69,9 +69,18 @@ public:
     [[nodiscard]] bool waiting() const noexcept { return state_ == State::waiting; }
     [[nodiscard]] TimePoint counted_from() const noexcept { return counted_; }
     /// After `fail`: something may still be in the store under the attempt's id, up to one lease.
-    [[nodiscard]] bool leftover() const noexcept { return leftover_; }
-    /// True once when the next ask needs a new id, since calls under the old one may still take effect late.
-    [[nodiscard]] bool take_new_id() noexcept;
+    [[nodiscard]] bool leftover() const noexcept {
+        return leftover_ || unanswered_ || next_id_ == NextId::fresh_withdraw_old;
+    }
+
+    /// Under which id the next ask goes; told once. A fresh one after each answer: should the network repeat
+    /// the answered call, its grant is not taken for that of a later call and counted from a wrong moment.
+    enum class NextId {
+        same,
+        fresh,
+        fresh_withdraw_old,  ///< calls under the old one have had no answer, or it has a grant
+    };
+    [[nodiscard]] NextId take_next_id() noexcept;
     /// True when an earlier ask under this id went unanswered, so that its place in line is not certain.
     [[nodiscard]] bool unsettled() const noexcept { return unanswered_; }
     [[nodiscard]] const Error& error() const noexcept { return *error_; }
@@ -105,7 +114,7 @@ private:
     unsigned failures_ = 0;
     bool placed_ = false;  ///< a ticket is, or may be, in line
     bool again_ = false;   ///< something changed while asking
-    bool new_id_ = false;
+    NextId next_id_ = NextId::same;
     bool leftover_ = false;
     std::optional<Error> stopping_;  ///< what to fail with when the present call is answered
     std::optional<Error> error_;

@@ -37,14 +37,18 @@ bool SqliteFailure::busy() const noexcept {
     return kind == SQLITE_BUSY || kind == SQLITE_LOCKED || kind == SQLITE_PROTOCOL;
 }
 
-bool SqliteFailure::disk_full() const noexcept {
-    if (primary(code) == SQLITE_FULL) return true;
-    return primary(code) == SQLITE_IOERR && (os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG);
+bool SqliteFailure::no_space() const noexcept {
+    // SQLite gives SQLITE_FULL for ENOSPC only, and keeps no errno of other failed writes (quota, size
+    // limit).
+    return primary(code) == SQLITE_FULL || code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE;
 }
 
 Error SqliteFailure::describe(const std::string& path) const {
     if (busy()) return {errc::unavailable, "another process keeps " + path + " locked", Fault::retry};
-    if (disk_full()) return {errc::unavailable, "no space left for " + path + "; free some", Fault::retry};
+    if (no_space())
+        return {errc::unavailable,
+                "cannot write " + path + ": no space left (or a quota, or a failing disk); free some",
+                Fault::retry};
     switch (primary(code)) {
         case SQLITE_NOTADB:
             return {errc::foreign_record,
@@ -108,10 +112,11 @@ std::int64_t Sqlite::number(const char* sql) {
 
 bool Sqlite::read_only() const noexcept { return sqlite3_db_readonly(handle_.get(), "main") == 1; }
 
-int Sqlite::checkpoint() {
+int Sqlite::checkpoint(Writers writers) {
+    const int mode = writers == Writers::go_on ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_FULL;
     int in_log = 0;
     int copied = 0;
-    sqlite3_wal_checkpoint_v2(handle_.get(), "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
+    sqlite3_wal_checkpoint_v2(handle_.get(), "main", mode, &in_log, &copied);
     return std::max(0, in_log - copied);
 }
 

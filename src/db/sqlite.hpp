@@ -24,7 +24,8 @@ struct SqliteFailure {
 
     /// Another connection has the lock; the same again may work in a moment.
     [[nodiscard]] bool busy() const noexcept;
-    [[nodiscard]] bool disk_full() const noexcept;
+    /// The disk is full, as far as can be told.
+    [[nodiscard]] bool no_space() const noexcept;
     /// For people, with the file's name and what to do about it.
     [[nodiscard]] Error describe(const std::string& path) const;
 };
@@ -50,9 +51,10 @@ public:
     [[nodiscard]] int changes() const noexcept { return sqlite3_changes(handle_.get()); }
     /// Frames in the write-ahead log after this connection's last commit.
     [[nodiscard]] int wal_frames() const noexcept { return *wal_frames_; }
-    /// Copies what nobody reads any more from the log into the database file, without waiting for anybody;
-    /// the number of frames that are left. Failures do not stick.
-    int checkpoint();
+    /// Copies what nobody reads any more from the log into the database file; the number of frames that are
+    /// left. Failures do not stick.
+    enum class Writers { go_on, locked_out };
+    int checkpoint(Writers writers);
     /// Whether the last connection of all copies the log when it closes (the default), or leaves it.
     enum class AtClose { checkpoint, leave };
     void at_close(AtClose what) noexcept;

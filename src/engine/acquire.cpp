@@ -31,6 +31,11 @@ TimePoint later_look(TimePoint now) noexcept {
     return now + 1s + 1s * random / 256;
 }
 
+/// For how long what a withdrawal is to take out can stand in the store.
+std::chrono::milliseconds longest_trace(const store::AcquireRequest& request) noexcept {
+    return std::max(request.lease, request.place.ticket_lease);
+}
+
 template <class... F>
 struct Overloaded : F... {
     using F::operator()...;
@@ -184,14 +189,21 @@ void Engine::apply(const AttemptPtr& attempt, Action action, TimePoint now, Effe
 void Engine::ask(const AttemptPtr& attempt, store::Route route, TimePoint now, Effects& effects) {
     auto& request = attempt->request;
     auto& line = *attempt->line;
-    if (attempt->machine.take_new_id()) {
+    const auto next_id = attempt->machine.take_next_id();
+    if (next_id == AttemptMachine::NextId::fresh_withdraw_old) {
         withdraw({request.subject, request.attempt, request.mode, {}, std::nullopt},
                  Withdrawal::Until::insist, now + request.lease, effects);
+        line.unsettled = true;
+    }
+    if (next_id != AttemptMachine::NextId::same) {
         core::random_bytes(attempt->secret.data(), attempt->secret.size());
         request.attempt = core::grant_id(attempt->secret);
     }
     if (request.place.line == store::Place::Line::join) {
-        if (line.ticket == store::TicketId{}) line.ticket = core::random_id<store::TicketId>();
+        if (line.ticket == store::TicketId{}) {
+            line.ticket = core::random_id<store::TicketId>();
+            line.placed = line.unsettled = false;
+        }
         request.place.ticket = line.ticket;
         attempt->rejoins = line.queue.size() > 1;
         request.place.after_grant =
@@ -224,6 +236,7 @@ Action Engine::feed_answer(Attempt& attempt, unsigned call, store::AcquireAnswer
                           },
                           [&](store::Queued& queued) {
                               attempt.holder = std::move(queued.holder);
+                              attempt.line->placed = true;
                               return machine.queued(call, now);
                           },
                           [&](store::Contended& contended) {
@@ -242,12 +255,18 @@ void Engine::take_out(const AttemptPtr& attempt, TimePoint now, Effects& effects
     store::ReleaseRequest request{
         attempt->request.subject, attempt->request.attempt, attempt->request.mode, {}, {}};
     if (attempt->grant) request.handle = attempt->grant->handle;
-    if (line.queue.size() == 1) {
+    bool unsettled = attempt->machine.leftover();
+    line.unsettled = line.unsettled || unsettled;
+    if (line.queue.size() == 1 && line.ticket != store::TicketId{}) {
         request.ticket = line.ticket;
-        unwatch(line, effects);
+        unsettled = std::exchange(line.unsettled, false);
+        line.placed = false;
+        give_up_ticket(attempt, now, effects);
     }
+    attempt->taken_out = true;
     auto withdrawal =
-        withdraw(std::move(request), Withdrawal::Until::confirmed, now + attempt->request.lease, effects);
+        withdraw(std::move(request), unsettled ? Withdrawal::Until::insist : Withdrawal::Until::confirmed,
+                 now + longest_trace(attempt->request), effects);
     withdrawal->settled = [this, attempt](const Result<store::Released>& answer, TimePoint at,
                                           Effects& more) {
         const auto how =
@@ -274,15 +293,11 @@ void Engine::hold(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
     }
     auto& line = *attempt->line;
     const bool others = line.queue.size() > 1;
-    line.inherits = others && attempt->rejoins && !attempt->machine.unsettled();
-    if (attempt->rejoins && !others) {
-        withdraw({rules.subject, {}, rules.mode, {}, line.ticket}, Withdrawal::Until::confirmed,
-                 now + rules.place.ticket_lease, effects);
-    }
-    if (!others || !attempt->rejoins) {
-        unwatch(line, effects);
-        line.ticket = {};
-    }
+    lease->unsettled = attempt->machine.unsettled();
+    line.unsettled = line.unsettled || lease->unsettled;
+    line.placed = attempt->rejoins;
+    line.inherits = others && attempt->rejoins && !lease->unsettled;
+    if (!others || !attempt->rejoins) give_up_ticket(attempt, now, effects);
     leave_line(attempt, now, effects);
     complete(attempt, std::move(lease), effects);
 }
@@ -291,17 +306,29 @@ void Engine::fail(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
     auto& line = *attempt->line;
     const auto& request = attempt->request;
     const bool others = line.queue.size() > 1;
-    if (attempt->machine.leftover()) {
-        store::ReleaseRequest rest{request.subject, request.attempt, request.mode, {}, {}};
-        if (!others && line.ticket != store::TicketId{}) rest.ticket = line.ticket;
-        withdraw(std::move(rest), Withdrawal::Until::insist, now + request.lease, effects);
+    if (attempt->machine.leftover() && !attempt->taken_out) {
+        line.unsettled = true;
+        withdraw({request.subject, request.attempt, request.mode, {}, {}}, Withdrawal::Until::insist,
+                 now + request.lease, effects);
     }
-    if (!others) {
-        unwatch(line, effects);
-        line.ticket = {};
-    }
+    if (!others) give_up_ticket(attempt, now, effects);
     leave_line(attempt, now, effects);
     complete(attempt, nullptr, effects);
+}
+
+/// Nobody here waits behind the ticket any more. A new waiter gets a new one, which no late call about this
+/// one can harm.
+void Engine::give_up_ticket(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
+    auto& line = *attempt->line;
+    const auto& request = attempt->request;
+    unwatch(line, effects);
+    const auto ticket = std::exchange(line.ticket, {});
+    const bool placed = std::exchange(line.placed, false);
+    const bool unsettled = std::exchange(line.unsettled, false);
+    if (ticket == store::TicketId{} || (!placed && !unsettled)) return;
+    withdraw({request.subject, {}, request.mode, {}, ticket},
+             unsettled ? Withdrawal::Until::insist : Withdrawal::Until::confirmed,
+             now + request.place.ticket_lease, effects);
 }
 
 void Engine::leave_line(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
@@ -318,8 +345,7 @@ void Engine::leave_line(const AttemptPtr& attempt, TimePoint now, Effects& effec
 void Engine::complete(const AttemptPtr& attempt, LeasePtr lease, Effects& effects) {
     effects.add([this, attempt, lease = std::move(lease)] {
         attempt->on_stop.reset();
-        const auto done = std::exchange(attempt->done, nullptr);
-        auto answer = [this, done, attempt, lease] {
+        auto answer = [this, done = std::exchange(attempt->done, nullptr), attempt, lease] {
             if (!lease) return done(with_holder(attempt->machine.error(), attempt->holder));
             auto self = weak_from_this().lock();
             if (!self) return done(Error(errc::cancelled, "the client was closed"));

@@ -24,6 +24,7 @@ struct Attempt : Timed {
     std::optional<store::Granted> grant;
     std::optional<HolderInfo> holder;  ///< whom it was last told to wait for
     bool rejoins = false;              ///< the last ask said so: the ticket stays in line after the grant
+    bool taken_out = false;            ///< a withdrawal for it is on its way
     Engine::AcquireDone done;
     Lease::Deliver deliver = Lease::Deliver::delivery_thread;
     std::shared_ptr<KeyLine> line;
@@ -40,6 +41,8 @@ struct KeyLine : Timed {
     const Key key;
     std::vector<std::shared_ptr<Attempt>> queue;  ///< the head first
     store::TicketId ticket{};                     ///< all zero: none yet
+    bool placed = false;                          ///< the ticket stands in line
+    bool unsettled = false;                       ///< a call without answer may put the ticket in line yet
     std::unique_ptr<store::Watch> watch;
     bool watching = false;
     TimePoint next_look = TimePoint::max();

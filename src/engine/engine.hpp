@@ -98,6 +98,7 @@ private:
     void take_out(const AttemptPtr& attempt, TimePoint at, Effects& effects);
     void hold(const AttemptPtr& attempt, TimePoint at, Effects& effects);
     void fail(const AttemptPtr& attempt, TimePoint at, Effects& effects);
+    void give_up_ticket(const AttemptPtr& attempt, TimePoint at, Effects& effects);
     void leave_line(const AttemptPtr& attempt, TimePoint at, Effects& effects);
     void watch(const LinePtr& line, TimePoint at, Effects& effects);
     void unwatch(KeyLine& line, Effects& effects);
@@ -129,7 +130,7 @@ private:
     // withdrawals.cpp: everything that takes something out of the store
     WithdrawalPtr withdraw(store::ReleaseRequest request, WithdrawalUntil until, TimePoint give_up,
                            Effects& effects);
-    void send_withdrawal(const WithdrawalPtr& withdrawal, Effects& effects);
+    void send_withdrawal(const WithdrawalPtr& withdrawal, TimePoint at, Effects& effects);
     void withdrawal_answered(const WithdrawalPtr& withdrawal, unsigned call,
                              const Result<store::Released>& answer);
     void forget(const WithdrawalPtr& withdrawal);

@@ -41,9 +41,9 @@ std::string Lease::lost_reason() const { return engine_->lost_reason(*state_); }
 Result<void> Lease::renew() { return engine_->renew_now(state_); }
 
 Result<void> Lease::release() {
-    auto gate = std::make_shared<engine::Gate<Result<void>>>();
-    start_release([gate](Result<void> result) { gate->put(std::move(result)); }, Deliver::direct);
-    return gate->wait();
+    engine::Gate<Result<void>> gate;
+    start_release([&gate](Result<void> result) { gate.put(std::move(result)); }, Deliver::direct);
+    return gate.wait();
 }
 
 LeaseId Lease::detach() {

@@ -53,6 +53,7 @@ public:
     core::LeaseMachine machine;
     Phase phase = Phase::held;
     const char* lost_reason = "";
+    bool unsettled = false;  ///< an acquire without answer may take effect yet, and then once more
     std::optional<Result<void>> release_result;
     std::weak_ptr<Withdrawal> releasing;  ///< while the phase is `releasing`
 

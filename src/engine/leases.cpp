@@ -68,6 +68,7 @@ TimePoint LeaseState::usable_until() noexcept {
 bool LeaseState::extend(TimePoint until) noexcept {
     const std::int64_t to = until.time_since_epoch().count();
     std::int64_t from = usable_.load(std::memory_order_acquire);
+    if (planted(Planted::renewal_revives)) usable_.store(from = to);
     while (from != dead && from < to) {
         if (usable_.compare_exchange_weak(from, to, std::memory_order_acq_rel)) return true;
     }
@@ -208,9 +209,10 @@ void Engine::forget_transaction(const LeaseState& lease) {
 /// No renewal from here on, and held() is false.
 void Engine::end_lease(LeaseState& lease) {
     lease.kill();
-    lease.machine.end();
     forget_transaction(lease);
-    if (!planted(Planted::renewed_after_release)) schedule_.remove(lease);
+    if (planted(Planted::renewed_after_release)) return;
+    lease.machine.end();
+    schedule_.remove(lease);
 }
 
 }  // namespace dlock::engine

@@ -33,7 +33,7 @@ struct Withdrawal : Timed {
     bool may_be_done = false;  ///< a call of it has had no answer
     unsigned call = 0;
     unsigned failures = 0;
-    std::string last_problem = "no answer in time";
+    std::string last_problem = "no answer yet";  // fits without memory of its own
     /// Called once under the engine's lock: the answer, or why it could not be confirmed in time.
     using Settled = std::function<void(const Result<store::Released>&, TimePoint, Effects&)>;
     Settled settled;

@@ -23,14 +23,14 @@ Engine::WithdrawalPtr Engine::withdraw(store::ReleaseRequest request, Withdrawal
     withdrawal->request = std::move(request);
     withdrawal->until = until;
     withdrawal->give_up = give_up;
-    withdrawal->answer_by = now() + options_.call_timeout;
+    const TimePoint at = now();
+    withdrawal->answer_by = at + options_.call_timeout;
     withdrawals_.insert(withdrawal);
-    send_withdrawal(withdrawal, effects);
+    send_withdrawal(withdrawal, at, effects);
     return withdrawal;
 }
 
-void Engine::send_withdrawal(const WithdrawalPtr& withdrawal, Effects& effects) {
-    const TimePoint at = now();
+void Engine::send_withdrawal(const WithdrawalPtr& withdrawal, TimePoint at, Effects& effects) {
     const auto limit = std::max<core::nanoseconds>(core::nanoseconds(options_.call_timeout) / 4, 50ms);
     const auto route = withdrawal->failures == 0 ? store::Route::usual : store::Route::fresh;
     withdrawal->asking = true;
@@ -88,7 +88,7 @@ void Withdrawal::on_time(Engine& engine, TimePoint now, Effects& effects) {
     const auto self = std::static_pointer_cast<Withdrawal>(shared_from_this());
     if (asking) return failed(engine, {errc::unknown_outcome, "no answer in time"}, now, effects);
     if (now >= give_up) return failed(engine, {errc::unknown_outcome, last_problem}, now, effects);
-    engine.send_withdrawal(self, effects);
+    engine.send_withdrawal(self, now, effects);
 }
 
 void Engine::forget(const WithdrawalPtr& withdrawal) {
@@ -122,14 +122,16 @@ void Engine::begin_release(const LeasePtr& lease, TimePoint at, Effects& effects
     end_lease(*lease);
     const LinePtr line = line_of(lease->subject->key);
     ++line->releasing;
-    const auto withdrawal = withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},
-                                     WithdrawalUntil::confirmed, give_up, effects);
+    const auto withdrawal =
+        withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},
+                 lease->unsettled ? WithdrawalUntil::insist : WithdrawalUntil::confirmed, give_up, effects);
     lease->releasing = withdrawal;
-    withdrawal->settled = [this, line, usable_until, weak = std::weak_ptr<Timed>(lease),
+    withdrawal->settled = [this, line, at, usable_until, weak = std::weak_ptr<Timed>(lease),
                            raw = withdrawal.get()](const Result<store::Released>& answer, TimePoint when,
                                                    Effects& more) {
-        // Gone before its lease ended, and we had asked for that: it was the call without answer that did it.
-        const bool by_us = answer && raw->may_be_done && when < usable_until;
+        // It was held when we first asked for that: the call without answer did it, or its time ran out
+        // since.
+        const bool by_us = answer && raw->may_be_done && at < usable_until;
         const auto result = by_us ? Result<void>() : released(answer);
         if (const auto alive = std::static_pointer_cast<LeaseState>(weak.lock())) {
             alive->phase = LeaseState::Phase::released;
@@ -164,7 +166,7 @@ void Engine::drop(const LeasePtr& lease) noexcept {
     if (inert()) return;
     with_lock([&](TimePoint at, Effects& effects) {
         if (lease->phase == LeaseState::Phase::held && life_ != Life::closed)
-            return begin_release(lease, at, effects);
+            begin_release(lease, at, effects);
         schedule_.remove(*lease);
         // Lost by the holder's own clock, the grant may still stand in the store for its margin.
         if (lease->phase == LeaseState::Phase::lost && life_ == Life::open)

@@ -31,9 +31,10 @@ class Usage(Case):
 
     def test_durations(self):
         for option in ("--lease", "--wait", "--grace"):
-            for text in ("30", "", "s", "-5s", "1e3s", "nan", "inf", "infs", "0x10s", "5 s", "5s5", "1w", "99999999d",
-                         "9" * 400 + "s", "0.1ms", "+5s", ".5s"):
+            for text in ("30", "s", "-5s", "1e3s", "nan", "inf", "infs", "0x10s", "5 s", "5s5", "1w",
+                         "99999999d", "9" * 400 + "s", "0.1ms", "+5s", ".5s"):
                 self.refused("run", f"{option}={text}", "k", "--", "true", says=option)
+        self.refused("run", "--lease", "", "k", "--", "true", says="--lease")
         self.refused("run", "--lease", "0s", "k", "--", "true", says="--lease")
         self.refused("run", "--lease", "10ms", "k", "--", "true", says="minimum")
         for text in ("5s", "-1", "", "nan", "1e400", "inf"):
@@ -70,8 +71,7 @@ class Usage(Case):
             text = self.dlock(verb, "--help").stdout
             self.assertIn(f"Usage: dlock {verb}", text)
             self.assertIn("Examples:\n  ", text)
-            self.assertTrue(any(line.lstrip().startswith(("dlock " + verb, "id=$(dlock", 'echo "$id" | dlock'))
-                                for line in text.splitlines()), text)
+            self.assertIn(f"dlock {verb} ", text.split("Examples:")[1])
 
     def test_the_command_keeps_its_own_options(self):
         done = self.dlock("run", "k", "--", "echo", "--json", "-n", "--", "--help")
@@ -117,8 +117,8 @@ class Stores(Case):
         self.assertExit(0, self.bare("acquire", "from-environment", env=env))
         self.assertExit(0, self.bare("acquire", "from-option", "--store", urls["option"], env=env))
         for name, url in urls.items():
-            locks = json.loads(self.bare("list", "--json", env=self.plain_env(DLOCK_STORE=url)).stdout)["locks"]
-            self.assertEqual([f"from-{name}"], [lock["key"] for lock in locks])
+            listed = json.loads(self.bare("list", "--json", env=self.plain_env(DLOCK_STORE=url)).stdout)
+            self.assertEqual([f"from-{name}"], [lock["key"] for lock in listed["locks"]])
 
     def test_bad_store_file(self):
         self.assertExit(78, self.bare("list", env=self.plain_env(DLOCK_STORE_FILE=self.path("missing"))))
@@ -161,7 +161,7 @@ class Stores(Case):
         with open(self.path("text"), "w", encoding="utf-8") as file:
             file.write("not a database\n" * 1000)
         done = self.dlock("run", "-n", "--store", "sqlite:" + self.path("text"), "k", "--", "true")
-        self.assertIn(done.returncode, (69, 78), done.stderr)
+        self.assertExit(78, done)
 
 
 class ClosedDescriptors(Case):
@@ -175,7 +175,8 @@ class ClosedDescriptors(Case):
             self.assertEqual(6, self.closed(numbers, "run", "k", "--", "sh", "-c", "exit 6").returncode)
 
     def test_no_file_of_ours_gets_a_standard_number(self):
-        script = f"readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2 > {self.path('links')}"
+        links = "readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2"
+        script = f"all=$({links}); echo $all > {self.path('links')}"
         self.closed((0, 1, 2), "run", "k", "--", "sh", "-c", script)
         with open(self.path("links"), encoding="utf-8") as file:
             self.assertEqual(["/dev/null"] * 3, file.read().split())

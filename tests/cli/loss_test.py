@@ -5,10 +5,10 @@ import signal
 import time
 import unittest
 
-from support import HOLD, Case, wait_gone
+from support import HOLD, Case, Redis, wait_gone
 
 
-class Loss(Case):
+class LossCase(Case):
     # The leader and a child of its group both ignore TERM, so only KILL ends them.
     STUBBORN = "trap '' TERM; cat {fifo} & echo $! $$; while :; do wait; done"
 
@@ -17,6 +17,9 @@ class Loss(Case):
         child, leader = (int(word) for word in running.out.line().split())
         return running, [self.pidfd(child), self.pidfd(leader)]
 
+
+
+class Loss(LossCase):
     def force(self):
         seen = self.show()["holders"][0]["publicId"]
         self.assertExit(0, self.dlock("force-release", "k", "--seen", seen))
@@ -96,6 +99,47 @@ class Loss(Case):
         self.assertIn("--grace", done.stderr)
         self.assertExit(0, self.dlock("run", "--lease", "3s", "--grace", "800ms", "k", "--", "true"))
         self.assertExit(0, self.dlock("run", "--lease", "3s", "--grace", "0s", "k", "--", "true"))
+
+
+class SilentServer(LossCase):
+    def setUp(self):
+        super().setUp()
+        self.redis = Redis(self)
+        self.env["DLOCK_STORE"] = self.redis.url
+
+    def test_group_is_dead_before_the_lease_ends(self):
+        running, group = self.stubborn("--lease", "2s", "--grace", "300ms")
+        begun = time.monotonic()
+        os.kill(self.redis.process.pid, signal.SIGSTOP)
+        for process in group:
+            self.assertTrue(wait_gone(process, 2.0))
+        # The last renewal that succeeded was sent before the stop, so the lease ends within 2 s of it.
+        self.assertLess(time.monotonic() - begun, 2.0)
+        self.assertEqual(76, running.wait())
+
+    def test_term_comes_a_grace_earlier(self):
+        running = self.start("run", "--lease", "2s", "--grace", "400ms", "--status-file", self.path("status"), "k",
+                             "--", "bash", "-c", "trap 'echo term; exit 0' TERM; echo ready; while :; do read; done")
+        self.assertEqual("ready", running.out.line())
+        os.kill(self.redis.process.pid, signal.SIGSTOP)
+        self.assertEqual("term", running.out.line())
+        self.assertEqual(76, running.wait())
+        self.assertEqual("no renewal was answered in time", self.status("status")["reason"])
+
+    def test_server_killed(self):
+        running = self.holder("k", "--lease", "1s")
+        self.redis.process.kill()
+        self.assertEqual(76, running.wait())
+
+    def test_a_short_silence_loses_nothing(self):
+        running = self.holder("k", "--lease", "3s")
+        os.kill(self.redis.process.pid, signal.SIGSTOP)
+        # An event that takes a moment: a refused caller gives up on the silent server.
+        self.assertExit(69, self.dlock("run", "-n", "other", "--", "true"))
+        os.kill(self.redis.process.pid, signal.SIGCONT)
+        self.assertExit(75, self.dlock("run", "-n", "k", "--", "true"))
+        running.close_stdin()
+        self.assertEqual(0, running.wait())
 
 
 class Renewal(Case):

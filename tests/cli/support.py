@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the command share: a store in a folder of their own, real processes, waits with a deadline."""
+"""What the tests of the command share: a store of their own, real processes, waits with a deadline."""
 import json
 import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -81,6 +82,26 @@ class Running:
             self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             pipe.close()
+
+
+class Redis:
+    """A server of its own on a free port."""
+
+    def __init__(self, case):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.url = f"redis://127.0.0.1:{port}/0"
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+             "--dir", case.folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        case.addCleanup(self.end)
+        Stream(self.process.stdout.fileno()).until("Ready to accept connections")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
 
 
 class Case(unittest.TestCase):

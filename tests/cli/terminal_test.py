@@ -16,7 +16,8 @@ class Alone(Case):
 
     def test_command_has_the_foreground(self):
         terminal = Terminal(self, ["run", "k", "--", "sh", "-c", "echo group $$; exec cat"])
-        group = int(terminal.until("\n").split("group")[1])
+        terminal.until("group ")
+        group = int(terminal.line())
         self.assertEqual(group, terminal.foreground())
         self.assertNotEqual(group, terminal.pid)
         terminal.type("echoed\n")
@@ -49,15 +50,16 @@ class Alone(Case):
         self.assertEqual(0, terminal.wait())
 
     def test_terminal_modes_are_put_back_after_a_kill(self):
-        terminal = Terminal(self, ["-c", f"{shlex.quote(DLOCK)} run k -- sh -c 'stty -echo; kill -9 $$'; stty -a"],
-                            program="/bin/sh")
-        self.assertIn(" echo ", terminal.until("iutf8") + terminal.until("\n"))
+        script = f"{shlex.quote(DLOCK)} run k -- sh -c 'stty -echo; kill -9 $$'; stty -a"
+        terminal = Terminal(self, ["-c", script], program="/bin/sh")
+        self.assertIn(" echo ", terminal.until("echoctl"))
 
 
 class WithShell(Case):
     def setUp(self):
         super().setUp()
-        self.env |= {"PS1": "prompt> ", "TERM": "dumb", "PATH": os.path.dirname(DLOCK) + ":" + self.env["PATH"]}
+        path = os.path.dirname(DLOCK) + ":" + self.env["PATH"]
+        self.env |= {"PS1": "prompt> ", "TERM": "dumb", "PATH": path}
         self.shell = Terminal(self, ["--norc", "--noprofile", "--noediting", "-i"], program="/bin/bash")
         self.shell.until("prompt> ")
 
@@ -108,9 +110,11 @@ class WithShell(Case):
     def test_background_job_is_handed_the_terminal_by_fg(self):
         self.enter("dlock run k -- sh -c 'read line; echo got $line' &")
         self.shell.until("prompt> ")
-        self.enter("")
-        self.shell.until("Stopped")  # it read from the background
-        self.shell.until("prompt> ")
+        shown = ""
+        while "Stopped" not in shown:  # it reads from the background; until() has a deadline
+            self.enter("jobs")
+            shown = self.shell.until("prompt> ")
+            self.assertIn("dlock run", shown)
         self.enter("fg")
         self.shell.until("\n")
         self.shell.type("words\n")

@@ -22,9 +22,12 @@ constexpr nanoseconds slack = 50ms;
 /// then it looks within 2 s.
 constexpr nanoseconds found_within = 8s;
 
+/// Whoever waits looks at its key every 1 to 2 s, and keeps its place by that.
+constexpr nanoseconds kept_every = 3s;
+
 std::string name(const Errand& errand) {
-    return "errand " + std::to_string(errand.number) + " of client " + std::to_string(errand.client) + " on " +
-           errand.key;
+    return "errand " + std::to_string(errand.number) + " of client " + std::to_string(errand.client) +
+           " on " + errand.key;
 }
 
 int number_in(const Owner& owner) { return std::atoi(owner.biz_id.c_str()); }
@@ -72,8 +75,10 @@ TimePoint HolderCheck::must_end_by(const Errand& errand) const {
     const nanoseconds settle = core::settle_within(errand.options.lease);
     const auto wait = errand.options.wait.value_or(0ms);
     TimePoint end = TimePoint::max();
-    if (wait == 0ms) end = errand.started + call;
-    else if (wait != forever) end = errand.started + wait + call / 4;
+    if (wait == 0ms)
+        end = errand.started + call;
+    else if (wait != forever)
+        end = errand.started + wait + call / 4;
     if (errand.cancelled) end = std::min(end, *errand.cancelled + call);
     if (end == TimePoint::max()) return end;
     return std::max(end, errand.process->running_since()) + settle + call / 4 + slack;
@@ -84,44 +89,45 @@ void HolderCheck::check_deadline(const ErrandPtr& errand) {
     const TimePoint end = must_end_by(*errand);
     if (world_.now() >= end && errand->process->running())
         return world_.violated("too_late", name(*errand) + " is not over in time");
-    const TimePoint next = std::min(std::max(end, world_.now() + 1ms), world_.now() + 200ms);
+    const TimePoint next = std::min(std::max(end, world_.now() + 1ms), world_.now() + 500ms);
     world_.at(next, [this, errand] { check_deadline(errand); });
 }
 
 void HolderCheck::completed(const ErrandPtr& errand, const Result<Lease>& result) {
     if (++errand->completions > 1) world_.violated("completed_twice", name(*errand));
     errand->completed = world_.now();
-    ended_[errand->number] = {world_.now(), result.has_value()};
+    if (result) errand->grant = core::grant_id(result->id().secret());
+    ended_[errand->number] = {world_.now(), errand->grant};
     last_wait_[{errand->client, errand->key}] = world_.now();
     world_.log("client ", errand->client, ": errand ", errand->number, " on ", errand->key,
                result ? " holds" : " failed: " + result.error().message());
     if (!result) return check_outcome(*errand, result.error());
-    const GrantId id = core::grant_id(result->id().secret());
-    errand->grant = id;
-    const Grant* grant = store_.find(id);
+    const Grant* grant = store_.find(*errand->grant);
     if (grant == nullptr || !grant->fence || result->fence() != grant->fence)
         return world_.violated("no_such_grant", name(*errand) + " got a lease that the store never gave");
-    errand->usable_until = TimePoint{};
 }
 
 void HolderCheck::check_outcome(const Errand& errand, const Error& error) {
     const auto wait = errand.options.wait.value_or(0ms);
+    const TimePoint running = errand.process->running_since();
     bool right = false;
     if (error == errc::contended) right = wait == 0ms;
     if (error == errc::timed_out)
         right = wait != forever && errand.process->now() >= errand.started_own + wait;
     if (error == errc::cancelled) right = errand.cancelled || errand.closed;
     if (error == errc::unavailable || error == errc::unknown_outcome)
-        right = !plan_.faultless() && (!calm_since_ || world_.now() < *calm_since_ + latest_arrival);
+        right = !plan_.faultless() &&
+                (!calm_since_ || world_.now() < std::max(*calm_since_, running) + latest_arrival);
     if (!right) world_.violated("wrong_outcome", name(errand) + ": " + error.message());
 }
 
 void HolderCheck::release_answered(const ErrandPtr& errand, const Result<void>& result) {
     if (!std::exchange(errand->due, false)) world_.violated("completed_twice", "release of " + name(*errand));
-    world_.log("client ", errand->client, ": errand ", errand->number, " released: ",
-               result ? "yes" : result.error().message());
+    world_.log("client ", errand->client, ": errand ", errand->number,
+               " released: ", result ? "yes" : result.error().message());
     const Grant& grant = *store_.find(*errand->grant);
-    if (result && !grant.released && !grant.excused)
+    const bool ran_out = errand->released && grant.expires <= world_.now();
+    if (result && !grant.released && !grant.excused && !ran_out)
         world_.violated("wrong_outcome", name(*errand) + ": released, but the store did not do it");
     if (result || errand->closed) return;
     if (result.error() == errc::not_owner && grant.released)
@@ -194,11 +200,9 @@ void HolderCheck::observe(Errand& errand) {
 
 void HolderCheck::check_told(const Errand& errand) {
     const bool told = errand.lease->lost().stop_requested();
-    if (errand.released || errand.closed) {
-        if (told && !errand.closed)
-            world_.violated("wrong_outcome", name(errand) + ": lost is told of a released lease");
-        return;
-    }
+    if (errand.released && told && !errand.closed)
+        world_.violated("wrong_outcome", name(errand) + ": lost is told of a released lease");
+    if (errand.leaving || errand.closed) return;
     const TimePoint since = std::max(*errand.over_since, errand.process->running_since());
     if (!told && errand.process->running() && world_.now() > since + told_within)
         world_.violated("loss_not_told", name(errand) + " is not told that its lease is over");
@@ -218,9 +222,9 @@ void HolderCheck::check_believed(const Errand& errand) {
 
 // --- what is forgotten or left behind ----------------------------------------------------------------
 
-bool HolderCheck::waits(int client, const std::string& key) const {
+bool HolderCheck::waits_since(int client, const std::string& key, TimePoint when) const {
     return std::any_of(errands_.begin(), errands_.end(), [&](const ErrandPtr& errand) {
-        return errand->client == client && errand->key == key && errand->pending();
+        return errand->client == client && errand->key == key && errand->pending() && errand->started <= when;
     });
 }
 
@@ -242,7 +246,8 @@ void HolderCheck::grant_ran_out(const Grant& grant) {
     if (grant.given_up || grant.phantom || grant.excused) return;
     const Process* process = process_of(grant.client);
     const auto ended = ended_.find(grant.errand);
-    if (process == nullptr || !process->running() || ended == ended_.end() || ended->second.held) return;
+    if (process == nullptr || !process->running() || ended == ended_.end()) return;
+    if (ended->second.grant == grant.id) return;
     if (std::max(ended->second.at, process->running_since()) + told_within < grant.expires)
         world_.violated("left_behind", "errand " + std::to_string(grant.errand) + " of client " +
                                            std::to_string(grant.client) + " failed, its grant ran out");
@@ -253,12 +258,12 @@ void HolderCheck::place_ran_out(const Place& place, const core::Ticket& ticket) 
     if (place.given_up || place.phantom || process == nullptr || !process->running()) return;
     const TimePoint running = process->running_since();
     const std::string who = "client " + std::to_string(place.client) + " on " + place.key;
-    if (waits(place.client, place.key)) {
-        const TimePoint since = std::max(place.kept, running);
-        if (since + store::Place{}.ticket_lease < ticket.expires)
+    if (waits_since(place.client, place.key, ticket.expires - kept_every)) {
+        if (std::max(place.kept, running) < ticket.expires - kept_every)
             world_.violated("place_not_kept", who + " lets its place in line run out");
         return;
     }
+    if (waits_since(place.client, place.key, ticket.expires)) return;
     const auto last = last_wait_.find({place.client, place.key});
     const TimePoint since = std::max(last == last_wait_.end() ? TimePoint{} : last->second, running);
     if (since + told_within < ticket.expires)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dlock/lease.hpp"
@@ -32,7 +35,7 @@ struct Errand {
     std::optional<Lease> lease;
     std::optional<std::stop_callback<Task>> on_lost;
     bool leaving = false;   ///< its thread has begun to give it back
-    bool released = false;  ///< by release, destructor or detach, while it was held
+    bool released = false;  ///< it was held then
     bool closed = false;    ///< its client has been closed
     bool due = false;       ///< an answer to a release is due
 
@@ -54,7 +57,10 @@ public:
     void release_answered(const ErrandPtr& errand, const Result<void>& result);
     /// Nobody cares for it any more.
     void forget(const ErrandPtr& errand);
+    void detached(const Errand& errand) { detached_.insert(*errand.grant); }
     void client_gone(int client);
+    [[nodiscard]] bool lives(int client) const { return process_of(client) != nullptr; }
+    [[nodiscard]] bool was_detached(const GrantId& id) const { return detached_.contains(id); }
     /// From now on the weather is calm.
     void calm() { calm_since_ = world_.now(); }
 
@@ -78,7 +84,7 @@ private:
     void check_outcome(const Errand& errand, const Error& error);
     void grant_ran_out(const Grant& grant);
     void place_ran_out(const Place& place, const core::Ticket& ticket);
-    [[nodiscard]] bool waits(int client, const std::string& key) const;
+    [[nodiscard]] bool waits_since(int client, const std::string& key, TimePoint when) const;
     [[nodiscard]] const Process* process_of(int client) const;
     [[nodiscard]] static bool believes(const Errand& errand, TimePoint now);
 
@@ -90,11 +96,12 @@ private:
     std::vector<ErrandPtr> errands_;  ///< those under way
     struct Ended {
         TimePoint at{};
-        bool held = false;
+        std::optional<GrantId> grant;
     };
     std::map<int, Ended> ended_;  ///< by number of the errand
     std::map<int, std::shared_ptr<Process>> processes_;
     std::map<std::pair<int, std::string>, TimePoint> last_wait_;
+    std::set<GrantId> detached_;
 };
 
 }  // namespace dlock::sim

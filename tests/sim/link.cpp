@@ -84,7 +84,10 @@ struct Link::Flight : Waiting {
     unsigned connection = 0;
 
     Flight(store::Completion<Answer> then, std::function<Answer(Origin)> at_server, Answer none, Answer no)
-        : done(std::move(then)), apply(std::move(at_server)), silent(std::move(none)), refused(std::move(no)) {}
+        : done(std::move(then)),
+          apply(std::move(at_server)),
+          silent(std::move(none)),
+          refused(std::move(no)) {}
 };
 
 Link::Link(World& world, Server& server, Witness& witness, const Weather& weather,
@@ -176,7 +179,8 @@ std::vector<store::RenewAnswer> Link::renew_all(const std::vector<store::RenewIt
         const auto* id = std::get_if<GrantId>(&item.id);
         if (id != nullptr && world_.random.chance(weather_.only_held) &&
             server_.holds(item.subject->key.bytes(), *id)) {
-            answers.push_back({.renewal = store::Renewal::held, .turn = false, .holder_left = {}, .detail = {}});
+            answers.push_back(
+                {.renewal = store::Renewal::held, .turn = false, .holder_left = {}, .detail = {}});
         } else {
             answers.push_back(server_.renew(item));
         }
@@ -198,11 +202,10 @@ void Link::renew(std::vector<store::RenewItem> items, store::Call call,
 void Link::release(const store::ReleaseRequest& request, store::Call call,
                    store::Completion<Result<store::Released>> done) {
     if (process_->alive()) witness_.sends(client_, request);
-    send(call,
-         std::make_shared<Flight<Result<store::Released>>>(
-             std::move(done),
-             [this, request](Origin) { return Result<store::Released>(server_.release(request)); },
-             Result<store::Released>(silence()), Result<store::Released>(refusal())));
+    send(call, std::make_shared<Flight<Result<store::Released>>>(
+                   std::move(done),
+                   [this, request](Origin) { return Result<store::Released>(server_.release(request)); },
+                   Result<store::Released>(silence()), Result<store::Released>(refusal())));
 }
 
 void Link::cut(nanoseconds down_for) {
@@ -272,7 +275,8 @@ void Link::tell_watches() {
     });
 }
 
-std::unique_ptr<store::Store> make_store(std::shared_ptr<Link> link, const store::Capabilities& capabilities) {
+std::unique_ptr<store::Store> make_store(std::shared_ptr<Link> link,
+                                         const store::Capabilities& capabilities) {
     return std::make_unique<SimStore>(std::move(link), capabilities);
 }
 

@@ -19,8 +19,8 @@ struct Weather {
     nanoseconds very_slow{};
     double lose_request = 0;
     double lose_reply = 0;
-    double repeat = 0;     ///< a request that arrives twice
-    double refuse = 0;     ///< "unavailable" without having asked
+    double repeat = 0;  ///< a request that arrives twice
+    double refuse = 0;  ///< "unavailable" without having asked
     double lose_push = 0;
     double only_held = 0;  ///< a renewal answered "held": not extended, still ours
 };

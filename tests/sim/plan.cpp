@@ -44,8 +44,9 @@ void add_mishaps(Plan& plan, Random& random) {
 }  // namespace
 
 bool Plan::faultless() const noexcept {
-    return pauses + crashes + closes + cuts + stalls + restarts + flushes + forced == 0 && weather.slow == 0 &&
-           weather.lose_request == 0 && weather.lose_reply == 0 && weather.repeat == 0 && weather.refuse == 0;
+    return pauses + crashes + closes + cuts + stalls + restarts + flushes + forced == 0 &&
+           weather.slow == 0 && weather.lose_request == 0 && weather.lose_reply == 0 && weather.repeat == 0 &&
+           weather.refuse == 0;
 }
 
 Plan make_plan(Random& random) {

@@ -11,14 +11,14 @@ struct Plan {
     int clients = 2;
     int threads = 1;  ///< of each client, that acquire and release
     int keys = 1;
-    int errands = 4;  ///< of each thread
+    int errands = 4;      ///< of each thread
     nanoseconds storm{};  ///< how long faults happen and new errands begin
     milliseconds shortest_lease{};
     milliseconds longest_lease{};
     ClientOptions options;
     store::Capabilities capabilities;
-    Weather weather;  ///< during the storm
-    Weather calm;     ///< after it
+    Weather weather;         ///< during the storm
+    Weather calm;            ///< after it
     bool immediate = false;  ///< no network: every call ends before it returns
     double stubborn = 0;     ///< chance of a wait without limit
     double impatient = 0;    ///< chance of a wait of 0

@@ -37,6 +37,7 @@ public:
     void finish();
 
     [[nodiscard]] bool alive() const noexcept { return state_ == State::alive; }
+    [[nodiscard]] bool killed() const noexcept { return state_ == State::dead; }
     [[nodiscard]] bool running() const noexcept { return alive() && !paused_; }
     [[nodiscard]] TimePoint running_since() const noexcept { return running_since_; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 
@@ -23,7 +24,7 @@ public:
     }
     /// 0 .. n-1
     std::uint64_t below(std::uint64_t n) noexcept { return next() % n; }
-    template <class Int>
+    template <std::integral Int>
     Int between(Int least, Int most) noexcept {
         return least + static_cast<Int>(below(static_cast<std::uint64_t>(most - least) + 1));
     }
@@ -33,9 +34,7 @@ public:
     milliseconds between(milliseconds least, milliseconds most) noexcept {
         return milliseconds(between(least.count(), most.count()));
     }
-    bool chance(double of_one) noexcept {
-        return static_cast<double>(next() >> 11U) * 0x1p-53 < of_one;
-    }
+    bool chance(double of_one) noexcept { return static_cast<double>(next() >> 11U) * 0x1p-53 < of_one; }
     template <class T>
     T pick(std::initializer_list<T> of) noexcept {
         return *(of.begin() + below(of.size()));

@@ -36,8 +36,8 @@ core::AcquireAsk ask_of(const store::AcquireRequest& request) {
 }  // namespace
 
 std::uint64_t Server::wall_us() const {
-    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(world_.now().time_since_epoch() +
-                                                                             wall_offset_);
+    const auto since =
+        std::chrono::duration_cast<std::chrono::microseconds>(world_.now().time_since_epoch() + wall_offset_);
     return wall_start_us + static_cast<std::uint64_t>(since.count());
 }
 
@@ -139,6 +139,11 @@ void Server::flush() {
     floor_ = 0;
     check_.flushed(wall_us());
     world_.log("  store: flushed");
+}
+
+void Server::step_wall_clock(nanoseconds by) {
+    wall_offset_ += by;
+    if (by < 0ns) check_.clock_stepped_back();
 }
 
 void Server::clean_up() {

@@ -35,7 +35,7 @@ public:
     void flush();
     /// Forgets what nobody uses any more; fences stay above it.
     void clean_up();
-    void step_wall_clock(nanoseconds by) { wall_offset_ += by; }
+    void step_wall_clock(nanoseconds by);
     void force_release(const std::string& key);
 
     void each(const std::function<void(const std::string& key, core::Record& record)>& visit);

@@ -12,11 +12,11 @@ std::string short_id(std::string_view raw) { return core::to_hex(raw.substr(0, 3
 void StoreCheck::acquire_sent(int client, const store::AcquireRequest& request, int errand) {
     const std::string& key = request.subject->key.bytes();
     Grant& grant = grants_[request.attempt];
+    grant.id = request.attempt;
     grant.client = client;
     grant.errand = errand;
     grant.key = key;
-    if (grant.given_up)
-        world_.violated("asked_after_release", "an id that was given up is asked for again");
+    if (grant.given_up) world_.violated("asked_after_end", "an id that was given up is asked for again");
     if (request.place.line == store::Place::Line::join) ticket_kept(client, key, request.place.ticket);
 }
 
@@ -25,7 +25,8 @@ void StoreCheck::ticket_kept(int client, const std::string& key, const TicketId&
     place.client = client;
     place.key = key;
     place.kept = world_.now();
-    if (place.given_up) world_.violated("place_kept_after_withdrawal", "a ticket that was given up is used");
+    if (place.given_up && *place.given_up < world_.now())
+        world_.violated("kept_after_end", "a ticket that was given up is used again");
 }
 
 void StoreCheck::release_sent(const store::ReleaseRequest& request) {
@@ -33,7 +34,7 @@ void StoreCheck::release_sent(const store::ReleaseRequest& request) {
         grant->second.given_up = true;
     if (!request.ticket) return;
     if (const auto place = places_.find(*request.ticket); place != places_.end())
-        place->second.given_up = true;
+        place->second.given_up = place->second.given_up.value_or(world_.now());
 }
 
 /// Settles what ended since the step before.
@@ -88,6 +89,7 @@ void StoreCheck::granted(const Step& step, const core::AcquireAsk& ask, Fence fe
         world_.violated("fence_not_higher", std::to_string(fence.value) + " after " +
                                                 std::to_string(of.last_fence) + " on " + step.key);
     of.last_fence = fence.value;
+    of.by_clock_alone = false;
     of.holder = ask.attempt;
     Grant& grant = grants_[ask.attempt];
     grant.fence = fence;
@@ -95,6 +97,7 @@ void StoreCheck::granted(const Step& step, const core::AcquireAsk& ask, Fence fe
     grant.live = true;
     grant.excused = false;
     grant.phantom = from.copy == Origin::Copy::repeated;
+    if (grant.phantom && ask.standing) places_[ask.standing->ticket].phantom = true;
 }
 
 void StoreCheck::check_order(const Step& step, const core::AcquireAsk& ask) {
@@ -102,7 +105,8 @@ void StoreCheck::check_order(const Step& step, const core::AcquireAsk& ask) {
     const auto& line = step.before.tickets;
     const auto first = std::find_if(line.begin(), line.end(), live);
     if (first == line.end() || (ask.standing && first->id == ask.standing->ticket)) return;
-    world_.violated("overtaken", "ticket " + short_id(first->id.raw()) + " was first in line for " + step.key);
+    world_.violated("overtaken",
+                    "ticket " + short_id(first->id.raw()) + " was first in line for " + step.key);
 }
 
 /// What the record says now must be what the simulation reckons.
@@ -110,7 +114,8 @@ void StoreCheck::check_after(const Step& step) {
     const OfKey& of = keys_[step.key];
     const core::Holder* holder = core::live_holder(step.after, world_.now());
     if ((holder != nullptr) != of.holder.has_value() || (holder != nullptr && holder->id != *of.holder))
-        world_.violated("wrong_holder", "the record of " + step.key + " does not have the holder it must have");
+        world_.violated("wrong_holder",
+                        "the record of " + step.key + " does not have the holder it must have");
     else if (holder != nullptr && holder->expires != grants_.at(*of.holder).expires)
         world_.violated("wrong_expiry", "the grant of " + step.key + " does not end when it must");
     const auto& line = step.after.tickets;
@@ -158,7 +163,13 @@ void StoreCheck::flushed(std::uint64_t wall_us) {
             end(of, world_.now());
         }
         if (of.last_fence >= wall_us) of.last_fence = 0;
+        of.by_clock_alone = true;
     }
+}
+
+void StoreCheck::clock_stepped_back() {
+    for (auto& [key, of] : keys_)
+        if (of.by_clock_alone) of.last_fence = 0;
 }
 
 const Grant* StoreCheck::find(const GrantId& id) const {

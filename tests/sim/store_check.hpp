@@ -24,6 +24,7 @@ struct Origin {
 
 /// What is known of one grant id, by everything that was ever sent and done under it.
 struct Grant {
+    GrantId id{};
     int client = 0;
     int errand = 0;
     std::string key;
@@ -42,7 +43,7 @@ struct Place {
     std::string key;
     TimePoint kept{};  ///< when its client last sent something to keep it
     bool phantom = false;
-    bool given_up = false;
+    std::optional<TimePoint> given_up;
 };
 
 /// The simulation's own account of what the store may do: judges every step of the rules under test.
@@ -67,6 +68,7 @@ public:
     void released(const Step& step, const GrantId& id, bool yes);
     void forced(const Step& step);
     void flushed(std::uint64_t wall_us);
+    void clock_stepped_back();
 
     /// Told of a grant or a place that ended by itself, once each.
     std::function<void(const Grant&)> ran_out;
@@ -82,6 +84,7 @@ private:
     struct OfKey {
         std::optional<GrantId> holder;
         std::uint64_t last_fence = 0;
+        bool by_clock_alone = false;  ///< flushed: fences rise only as long as the wall clock does
         TimePoint free_since{};
     };
     void granted(const Step& step, const core::AcquireAsk& ask, Fence fence, Origin from);

@@ -89,7 +89,7 @@ struct FaultProxy::Pair {
     [[nodiscard]] int sink(Way way) const { return way == Way::to_server ? server : client; }
 };
 
-FaultProxy::FaultProxy(std::uint16_t target) : target_(target) {
+FaultProxy::FaultProxy(std::uint16_t target, Framing framing) : target_(target), framing_(framing) {
     listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     sockaddr_in address = loopback(0);
@@ -213,7 +213,8 @@ void FaultProxy::receive(Pair& pair, Way way) {
     changed_.notify_all();
     lane.unparsed.append(buffer.data(), static_cast<std::size_t>(n));
     std::string whole;
-    while (const std::size_t size = message_size(lane.unparsed)) {
+    while (const std::size_t size =
+               framing_ == Framing::redis ? message_size(lane.unparsed) : lane.unparsed.size()) {
         ++rule.messages;
         if (rule.lose > 0 && --rule.lose == 0) {
             pair.dead = true;
@@ -223,7 +224,6 @@ void FaultProxy::receive(Pair& pair, Way way) {
         whole += lane.unparsed.substr(0, size);
         lane.unparsed.erase(0, size);
     }
-    if (!pair.dead && rule.lose == 0) whole += std::exchange(lane.unparsed, {});
     if (!whole.empty()) lane.ready.push_back({std::move(whole), Clock::now() + rule.by});
 }
 

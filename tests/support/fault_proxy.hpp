@@ -18,8 +18,13 @@ class FaultProxy {
 public:
     enum class Way { to_server, to_client };
 
+    enum class Framing {
+        redis,  ///< messages are whole commands and replies
+        none,   ///< every piece that arrives is a message; for TLS
+    };
+
     /// Forwards to a port on 127.0.0.1.
-    explicit FaultProxy(std::uint16_t target);
+    explicit FaultProxy(std::uint16_t target, Framing framing = Framing::redis);
     FaultProxy(const FaultProxy&) = delete;
     FaultProxy& operator=(const FaultProxy&) = delete;
     ~FaultProxy();
@@ -74,6 +79,7 @@ private:
     }
 
     const std::uint16_t target_;
+    const Framing framing_;
     std::uint16_t port_ = 0;
     int listener_ = -1;
     int event_ = -1;

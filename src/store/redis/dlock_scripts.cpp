@@ -210,7 +210,7 @@ local function look(rec, line, tix)
   local waiting = redis.pcall('ZCARD', line)
   if type(waiting) ~= 'number' then waiting = 0 end
   local x, s = tonumber(h[3] or 0), tonumber(h[4] or 0)
-  if not x or not s or not tonumber(h[5] or 0) then h[1] = 'damaged' end
+  if h[1] == '1:mutex' and not (x and s and tonumber(h[5])) then h[1] = 'damaged' end
   x, s = x or 0, s or 0
   return {h[1] or '', h[2] or '', x - now, now - s, s, h[5] or '', h[6] or '', waiting, tickets(line, tix)}
 end

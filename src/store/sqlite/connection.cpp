@@ -19,10 +19,7 @@ namespace {
 /// A log of fewer frames stays when the last connection closes: the next one reads it faster than this one
 /// could copy and sync it, and a command line opens and closes for each lock.
 constexpr int small_log = 250;
-/// A log of more frames is also copied in a turn of the line, when no writer adds to it: only a log that is
-/// copied whole can start again from its beginning.
-constexpr int large_log = 4000;
-
+constexpr int large_log = 16'000;  // frames; 32 MB
 constexpr std::chrono::milliseconds log_check_every{100};
 
 std::chrono::nanoseconds jittered_nap() noexcept {
@@ -146,11 +143,11 @@ auto Connection::after_failure(Relief& relief) -> Setback {
     db.forgive();
     Setback result = setback(failure, open_->path);
     if (failure.busy()) return result;
-    if (failure.disk_full() && relief == Relief::possible) {
+    if (failure.no_space() && relief == Relief::possible) {
         // What is in the log already has its place in the file; once copied, the log begins anew in its own
         // space.
         relief = Relief::used;
-        db.checkpoint();
+        db.checkpoint(db::Sqlite::Writers::go_on);
         result.then = Setback::Then::again;
         return result;
     }
@@ -169,12 +166,14 @@ bool Connection::may_repeat(const Setback& setback, TimePoint deadline) const {
 }
 
 void Connection::checkpoint(TimePoint deadline) {
-    const auto left = read(deadline, [](db::Sqlite& db) { return db.checkpoint(); });
+    using Writers = db::Sqlite::Writers;
+    const auto left = read(deadline, [](db::Sqlite& db) { return db.checkpoint(Writers::go_on); });
     if (!left || *left == 0) return;
-    // What came meanwhile, in a turn of the line, so that nobody adds more: only a log that is copied whole
-    // starts again from its beginning.
+    // Only a log that is copied whole starts again from its beginning. So what came meanwhile is copied in a
+    // turn of the line, while nobody adds more; on a disk that syncs too slowly for that, in the end by
+    // force.
     const Line::Turn turn(open_->line.get());
-    open_->db.checkpoint();
+    open_->db.checkpoint(*left < large_log ? Writers::go_on : Writers::locked_out);
 }
 
 }  // namespace dlock::store::sqlite

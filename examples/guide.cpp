@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The pieces of docs/guide.md, as a program.
+#include <cstdio>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include <dlock/dlock.hpp>
+
+#include "support.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+class Log : public dlock::Observer {
+public:
+    void on_event(const dlock::Event& event) noexcept override {
+        std::printf("%.*s %s %s\n", static_cast<int>(to_string(event.kind).size()),
+                    to_string(event.kind).data(), event.key.text().c_str(), event.public_id.c_str());
+    }
+};
+
+dlock::Client open_client(const std::string& url) {
+    dlock::ClientOptions options;
+    options.call_timeout = 500ms;
+    options.unavailable_after = 10s;
+    return dlock::Client::open(url, options, dlock::Identity{"billing"}, std::make_shared<Log>()).value();
+}
+
+/// The lock without a thread that waits for it.
+bool asynchronous(const dlock::Client& client) {
+    std::promise<bool> held;
+    auto mutex = client.mutex(dlock::Key{"guide/asynchronous"});
+    mutex.start_acquire({.wait = 5s}, {}, [&](dlock::Result<dlock::Lease> got) {
+        held.set_value(got && got->held());  // on the delivery thread
+    });
+    return held.get_future().get();
+}
+
+/// A wait that another thread may end.
+bool cancelled(const dlock::Client& client) {
+    const dlock::Lease held = client.mutex(dlock::Key{"guide/cancelled"}).acquire();
+    std::stop_source stop;
+    auto waiting = std::async(std::launch::async, [&] {
+        const dlock::Context context(stop.get_token());
+        return client.mutex(dlock::Key{"guide/cancelled"}).try_acquire({.wait = dlock::forever}, context);
+    });
+    stop.request_stop();
+    const auto got = waiting.get();
+    return !got && got.error() == dlock::errc::cancelled;
+}
+
+/// Steps that each must fit into what is left of the lease.
+int by_hand(const dlock::Client& client) {
+    auto mutex = client.mutex(dlock::Key{"guide/manual"});
+    auto lease = mutex.try_acquire({.lease = 2s, .renewing = dlock::Renewing::manual}).value();
+    int steps = 0;
+    while (steps < 3 && lease.valid_for(500ms)) {
+        ++steps;
+        lease.renew().value();
+    }
+    return steps;
+}
+
+/// A lock that outlives its process, by its id.
+bool handed_over(const dlock::Client& client, const dlock::Client& other) {
+    auto lease = client.mutex(dlock::Key{"guide/handed over"}).try_acquire({.lease = 1min}).value();
+    const std::string id = lease.detach().text();  // a secret: whoever has it can release
+
+    const auto parsed = dlock::LeaseId::parse(id).value();
+    other.renew(parsed, 5min).value();
+    other.release(parsed).value();
+    return !other.release(parsed);
+}
+
+bool std_mutex(const dlock::Client& client) {
+    dlock::StdMutex mutex(client.mutex(dlock::Key{"guide/std"}), {.lease = 10s});
+    const std::scoped_lock lock(mutex);
+    return mutex.held();
+}
+
+}  // namespace
+
+int main() {
+    const examples::TempFolder folder;
+    auto client = open_client(folder.store());
+    const auto other = dlock::Client::open(folder.store()).value();
+    const bool right = asynchronous(client) && cancelled(client) && by_hand(client) == 3 &&
+                       handed_over(client, other) && std_mutex(client);
+    if (auto closed = client.close(); !closed) std::printf("%s\n", closed.error().message().c_str());
+    return right ? 0 : 1;
+}
