@@ -35,10 +35,11 @@ public:
 private:
     void check(const Call& call);
     void clear_status() const;
+    Outcome outcome_of(const Call& call);
     Outcome run();
     Outcome watch(Client& client, Lease& lease, Events& events, const TemporaryFile& lease_file);
-    [[nodiscard]] Outcome outcome(const Ending& ending, const std::optional<Fence>& fence) const;
-    [[nodiscard]] Outcome outcome(const Failure& failure) const;
+    [[nodiscard]] Outcome to_outcome(const Ending& ending, const std::optional<Fence>& fence) const;
+    [[nodiscard]] Outcome to_outcome(const Failure& failure) const;
     [[nodiscard]] std::vector<std::string> environment(const Lease& lease,
                                                        const TemporaryFile& lease_file) const;
     void keep(const Outcome& outcome) const noexcept;
@@ -90,7 +91,7 @@ std::vector<std::string> Run::environment(const Lease& lease, const TemporaryFil
     return result;
 }
 
-Outcome Run::outcome(const Ending& ending, const std::optional<Fence>& fence) const {
+Outcome Run::to_outcome(const Ending& ending, const std::optional<Fence>& fence) const {
     Outcome result;
     const Command::Status& status = ending.status;
     result.exit = ending.lost          ? exit_code::lost
@@ -106,7 +107,7 @@ Outcome Run::outcome(const Ending& ending, const std::optional<Fence>& fence) co
     return result;
 }
 
-Outcome Run::outcome(const Failure& failure) const {
+Outcome Run::to_outcome(const Failure& failure) const {
     Outcome result;
     result.exit = failure.exit();
     result.object = json_of(failure);
@@ -146,7 +147,7 @@ Outcome Run::watch(Client& client, Lease& lease, Events& events, const Temporary
         }
     }
     (void)client.close();  // what it could say is said already
-    return outcome(ending, fence);
+    return to_outcome(ending, fence);
 }
 
 Outcome Run::run() {
@@ -168,19 +169,24 @@ int Run::perform(const Verb& verb, const Call& call) {
                   "Time between TERM and KILL when the lock is lost; default lease/6, at most 5s");
     syntax.option("--status-file", "FILE", status_file_, "Write how it ended to this file, as JSON");
     if (const auto done = syntax.parse(call)) return *done;
+    const Outcome outcome = outcome_of(call);
+    if (asking_.common.json) print(outcome.object);
+    return outcome.exit;
+}
+
+Outcome Run::outcome_of(const Call& call) {
     try {
         clear_status();
         check(call);
-        const Outcome outcome = run();
+        Outcome outcome = run();
         keep(outcome);
-        if (asking_.common.json) print(outcome.object);
-        return outcome.exit;
+        return outcome;
     } catch (const Failure& failure) {
-        keep(outcome(failure));
+        keep(to_outcome(failure));
         throw;
     } catch (const std::exception& problem) {
         const Failure failure(exit_code::internal, "internal", problem.what());
-        keep(outcome(failure));
+        keep(to_outcome(failure));
         throw failure;
     }
 }

@@ -39,7 +39,8 @@ AttemptMachine::Action AttemptMachine::ask(TimePoint now) {
 }
 
 AttemptMachine::Action AttemptMachine::start(TimePoint now) {
-    return state_ == State::idle ? ask(now) : Action::nothing;
+    if (state_ != State::idle) return Action::nothing;
+    return rules_.waits && now >= rules_.wait_until ? end_wait(now) : ask(now);
 }
 
 AttemptMachine::Action AttemptMachine::inherit(TimePoint now) {
@@ -163,8 +164,8 @@ AttemptMachine::Action AttemptMachine::pause(nanoseconds delay, TimePoint now) {
 
 AttemptMachine::Action AttemptMachine::changed(TimePoint now) {
     if (state_ == State::asking) again_ = true;
-    if (state_ == State::waiting || (state_ == State::pausing && !settling_)) return ask(now);
-    return Action::nothing;
+    if (state_ != State::waiting && (state_ != State::pausing || settling_)) return Action::nothing;
+    return now >= rules_.wait_until ? end_wait(now) : ask(now);
 }
 
 AttemptMachine::Action AttemptMachine::timer(TimePoint now) {

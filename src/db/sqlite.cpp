@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "db/sqlite.hpp"
 
-#include <algorithm>
 #include <cerrno>
 
 #include <unistd.h>
@@ -112,12 +111,9 @@ std::int64_t Sqlite::number(const char* sql) {
 
 bool Sqlite::read_only() const noexcept { return sqlite3_db_readonly(handle_.get(), "main") == 1; }
 
-int Sqlite::checkpoint(Writers writers) {
+void Sqlite::checkpoint(Writers writers) noexcept {
     const int mode = writers == Writers::go_on ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_FULL;
-    int in_log = 0;
-    int copied = 0;
-    sqlite3_wal_checkpoint_v2(handle_.get(), "main", mode, &in_log, &copied);
-    return std::max(0, in_log - copied);
+    sqlite3_wal_checkpoint_v2(handle_.get(), "main", mode, nullptr, nullptr);
 }
 
 void Sqlite::at_close(AtClose what) noexcept {

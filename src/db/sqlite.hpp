@@ -51,10 +51,9 @@ public:
     [[nodiscard]] int changes() const noexcept { return sqlite3_changes(handle_.get()); }
     /// Frames in the write-ahead log after this connection's last commit.
     [[nodiscard]] int wal_frames() const noexcept { return *wal_frames_; }
-    /// Copies what nobody reads any more from the log into the database file; the number of frames that are
-    /// left. Failures do not stick.
+    /// Copies what nobody reads any more from the log into the database file. Failures do not stick.
     enum class Writers { go_on, locked_out };
-    int checkpoint(Writers writers);
+    void checkpoint(Writers writers) noexcept;
     /// Whether the last connection of all copies the log when it closes (the default), or leaves it.
     enum class AtClose { checkpoint, leave };
     void at_close(AtClose what) noexcept;

@@ -118,8 +118,9 @@ class SilentServer(LossCase):
         self.assertEqual(76, running.wait())
 
     def test_term_comes_a_grace_earlier(self):
-        running = self.start("run", "--lease", "2s", "--grace", "400ms", "--status-file", self.path("status"), "k",
-                             "--", "bash", "-c", "trap 'echo term; exit 0' TERM; echo ready; while :; do read; done")
+        script = "trap 'echo term; exit 0' TERM; echo ready; while :; do read; done"
+        running = self.start("run", "--lease", "2s", "--grace", "400ms", "--status-file", self.path("status"),
+                             "k", "--", "bash", "-c", script)
         self.assertEqual("ready", running.out.line())
         os.kill(self.redis.process.pid, signal.SIGSTOP)
         self.assertEqual("term", running.out.line())
@@ -132,7 +133,7 @@ class SilentServer(LossCase):
         self.assertEqual(76, running.wait())
 
     def test_a_short_silence_loses_nothing(self):
-        running = self.holder("k", "--lease", "3s")
+        running = self.holder("k", "--lease", "10s")
         os.kill(self.redis.process.pid, signal.SIGSTOP)
         # An event that takes a moment: a refused caller gives up on the silent server.
         self.assertExit(69, self.dlock("run", "-n", "other", "--", "true"))

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import unittest
 
 from support import DLOCK, HOLD, Case, wait_gone
@@ -210,6 +211,13 @@ class Json(Case):
         first, last = done.stdout.splitlines()
         self.assertEqual("hello", first)
         self.assertIn('"outcome":"ran"', last)
+
+    def test_full_stdout_does_not_change_the_status_file(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = self.dlock("run", "--json", "--status-file", self.path("status"), "k", "--", "sh", "-c",
+                              "exit 3", stdout=full, stderr=subprocess.PIPE)
+        self.assertExit(125, done)
+        self.assertEqual(("ran", 3), (self.status("status")["outcome"], self.status("status")["exit"]))
 
     def test_not_had(self):
         self.holder("k", "--note", "for ann")

@@ -45,7 +45,7 @@ TEST_P(Conformance, threads_descriptors_and_memory_are_back_after_a_client) {
     const auto live = [this] {
         const Client holder = open();
         const Client other = open();
-        for (int i = 0; i < 40; ++i) {
+        for (int i = 0; i < 12; ++i) {
             const Key key("conformance/" + std::to_string(i));
             Lease lease = take(holder, key, options(10s));
             Pending waiter(other, key, options(10s, patience));
@@ -57,7 +57,7 @@ TEST_P(Conformance, threads_descriptors_and_memory_are_back_after_a_client) {
     };
     live();  // what is made once a process, and what the store keeps of a key
     const Resources before;
-    for (int i = 0; i < 5; ++i) live();
+    for (int i = 0; i < 4; ++i) live();
     const Resources after;
     EXPECT_EQ(after.threads, before.threads);
     EXPECT_EQ(after.descriptors, before.descriptors);

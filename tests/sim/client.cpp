@@ -31,7 +31,7 @@ Client::Client(World& world, Server& server, HolderCheck& check, const Plan& pla
         return make_store(link_, plan.capabilities);
     };
     engine_ = engine::Engine::create(factory, plan.options, Identity("client " + std::to_string(number)),
-                                     nullptr, make_host(process_))
+                                     check.observer(number), make_host(process_))
                   .value();
     for (int thread = 0; thread < plan.threads; ++thread) rest(thread);
 }
@@ -47,7 +47,7 @@ void Client::rest(int thread) {
     auto& left = left_[static_cast<std::size_t>(thread)];
     if (winding_down_ || left == 0) return;
     --left;
-    process_->later(world_.random.between(0ns, nanoseconds(400ms)), [this, thread] { begin(thread); });
+    process_->later(world_.random.between(0ns, plan_.rest), [this, thread] { begin(thread); });
 }
 
 void Client::choose(AcquireOptions& options) {

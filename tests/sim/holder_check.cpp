@@ -25,6 +25,34 @@ constexpr nanoseconds found_within = 8s;
 /// Whoever waits looks at its key every 1 to 2 s, and keeps its place by that.
 constexpr nanoseconds kept_every = 3s;
 
+/// What is told of each grant must make sense: granted, then perhaps renewed and late, then one end.
+class EventCheck final : public Observer {
+public:
+    EventCheck(World& world, int client) : world_(world), client_(client) {}
+
+    void on_event(const Event& event) noexcept override {
+        using Kind = Event::Kind;
+        if (event.kind == Kind::waiting || event.kind == Kind::forced) return;
+        const bool first = event.kind == Kind::granted;
+        const bool end = event.kind == Kind::lost || event.kind == Kind::released;
+        bool right = false;
+        if (first)
+            right = live_.insert(event.public_id).second;
+        else if (end)
+            right = live_.erase(event.public_id) == 1;
+        else
+            right = live_.contains(event.public_id);
+        if (!right)
+            world_.violated("wrong_event", "client " + std::to_string(client_) + " is told '" +
+                                               std::string(to_string(event.kind)) + "' out of turn");
+    }
+
+private:
+    World& world_;
+    int client_;
+    std::set<std::string> live_;
+};
+
 std::string name(const Errand& errand) {
     return "errand " + std::to_string(errand.number) + " of client " + std::to_string(errand.client) +
            " on " + errand.key;
@@ -67,6 +95,10 @@ const Process* HolderCheck::process_of(int client) const {
     return found == processes_.end() ? nullptr : found->second.get();
 }
 
+std::shared_ptr<Observer> HolderCheck::observer(int client) {
+    return std::make_shared<EventCheck>(world_, client);
+}
+
 // --- acquisitions ------------------------------------------------------------------------------------
 
 /// When an acquisition is to be over, pauses of its process aside.
@@ -105,6 +137,16 @@ void HolderCheck::completed(const ErrandPtr& errand, const Result<Lease>& result
     const Grant* grant = store_.find(*errand->grant);
     if (grant == nullptr || !grant->fence || result->fence() != grant->fence)
         return world_.violated("no_such_grant", name(*errand) + " got a lease that the store never gave");
+    check_local_order(*errand, *grant->fence);
+}
+
+/// Of those who wait in one client, who came first is granted first.
+void HolderCheck::check_local_order(const Errand& errand, Fence fence) {
+    auto& turns = turns_[{errand.client, errand.key}];
+    for (const Turn& turn : turns)
+        if (turn.number > errand.number && turn.fence < fence && plan_.flushes == 0)
+            world_.violated("overtaken", name(errand) + ", by errand " + std::to_string(turn.number));
+    turns.push_back({errand.number, fence});
 }
 
 void HolderCheck::check_outcome(const Errand& errand, const Error& error) {
@@ -130,7 +172,7 @@ void HolderCheck::release_answered(const ErrandPtr& errand, const Result<void>& 
     if (result && !grant.released && !grant.excused && !ran_out)
         world_.violated("wrong_outcome", name(*errand) + ": released, but the store did not do it");
     if (result || errand->closed) return;
-    if (result.error() == errc::not_owner && grant.released)
+    if (result.error() == errc::not_owner && errand->released && grant.released)
         world_.violated("wrong_outcome", name(*errand) + ": not owner, but it was released");
     if (result.error() == errc::lost && errand->released)
         world_.violated("wrong_outcome", name(*errand) + ": lost, but it was held when it was released");

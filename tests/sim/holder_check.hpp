@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dlock/lease.hpp"
+#include "dlock/observer.hpp"
 #include "dlock/options.hpp"
 #include "sim/plan.hpp"
 #include "sim/store_check.hpp"
@@ -73,6 +74,9 @@ public:
     /// From time to time: is anybody forgotten?
     void look_for_forgotten();
 
+    /// For the engine of that client.
+    [[nodiscard]] std::shared_ptr<Observer> observer(int client);
+
     [[nodiscard]] const std::vector<ErrandPtr>& errands() const noexcept { return errands_; }
 
 private:
@@ -81,6 +85,7 @@ private:
     void check_believed(const Errand& errand);
     void check_deadline(const ErrandPtr& errand);
     [[nodiscard]] TimePoint must_end_by(const Errand& errand) const;
+    void check_local_order(const Errand& errand, Fence fence);
     void check_outcome(const Errand& errand, const Error& error);
     void grant_ran_out(const Grant& grant);
     void place_ran_out(const Place& place, const core::Ticket& ticket);
@@ -102,6 +107,11 @@ private:
     std::map<int, std::shared_ptr<Process>> processes_;
     std::map<std::pair<int, std::string>, TimePoint> last_wait_;
     std::set<GrantId> detached_;
+    struct Turn {
+        int number;
+        Fence fence;
+    };
+    std::map<std::pair<int, std::string>, std::vector<Turn>> turns_;  ///< grants by client and key
 };
 
 }  // namespace dlock::sim

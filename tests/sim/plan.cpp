@@ -29,12 +29,12 @@ Weather foul(Random& random) {
 
 void add_mishaps(Plan& plan, Random& random) {
     const auto some = [&](int most) { return random.chance(0.5) ? 0 : random.between(1, most); };
-    plan.pauses = some(3);
-    plan.crashes = some(2);
-    plan.closes = some(1);
-    plan.cuts = some(3);
-    plan.stalls = some(3);
-    plan.restarts = some(1);
+    plan.pauses = some(5);
+    plan.crashes = some(3);
+    plan.closes = some(2);
+    plan.cuts = some(4);
+    plan.stalls = some(4);
+    plan.restarts = some(2);
     plan.flushes = random.chance(0.1) ? 1 : 0;
     plan.clock_steps = some(4);
     plan.forced = random.chance(0.3) ? random.between(1, 3) : 0;
@@ -54,8 +54,9 @@ Plan make_plan(Random& random) {
     plan.clients = random.between(2, 6);
     plan.threads = random.between(1, plan.clients > 3 ? 2 : 4);
     plan.keys = random.chance(0.6) ? 1 : random.between(2, 3);
-    plan.errands = random.between(2, 4);
-    plan.storm = random.between(nanoseconds(1500ms), nanoseconds(5s));
+    plan.errands = random.between(2, 8);
+    plan.rest = random.pick<nanoseconds>({20ms, 400ms});
+    plan.storm = random.between(nanoseconds(1500ms), nanoseconds(6s));
     plan.shortest_lease = random.pick({150ms, 500ms, 2000ms});
     plan.longest_lease = plan.shortest_lease * random.between(1, 3);
     plan.options.call_timeout = random.pick({60ms, 200ms, 1000ms});

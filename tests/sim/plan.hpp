@@ -12,6 +12,7 @@ struct Plan {
     int threads = 1;  ///< of each client, that acquire and release
     int keys = 1;
     int errands = 4;      ///< of each thread
+    nanoseconds rest{};   ///< between two of them, at most
     nanoseconds storm{};  ///< how long faults happen and new errands begin
     milliseconds shortest_lease{};
     milliseconds longest_lease{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The simulation without a fault and with each planted one.
 /// A seed that failed runs alone, with all that happened: `sim_tests --seed N [--planted NAME] [--trace]`.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -91,6 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Simulation, PlantedFault, testing::ValuesIn(faults),
 
 struct Request {
     std::optional<std::uint64_t> seed;
+    std::uint64_t last = 0;  ///< all from `seed` to this one
     Planted fault = Planted::none;
     World::Trace trace = World::Trace::off;
 };
@@ -104,6 +106,8 @@ std::optional<Request> read(int argc, char** argv) {
             request.trace = World::Trace::on;
         } else if (word == "--seed" && more) {
             request.seed = std::strtoull(argv[++i], nullptr, 10);
+        } else if (word == "--to" && more) {
+            request.last = std::strtoull(argv[++i], nullptr, 10);
         } else if (word == "--planted" && more) {
             const std::string_view name = argv[++i];
             for (const Fault& fault : faults)
@@ -116,17 +120,22 @@ std::optional<Request> read(int argc, char** argv) {
     return request;
 }
 
-int run_one(const Request& request) {
-    const Outcome outcome = run(*request.seed, request.fault, request.trace);
-    if (!outcome.violation) {
-        std::printf("seed %llu: nothing found in %llu events\n",
-                    static_cast<unsigned long long>(*request.seed),
-                    static_cast<unsigned long long>(outcome.events));
-        return 0;
+int run_some(const Request& request) {
+    std::uint64_t found = 0;
+    std::uint64_t events = 0;
+    const std::uint64_t last = std::max(request.last, *request.seed);
+    for (std::uint64_t seed = *request.seed; seed <= last; ++seed) {
+        const Outcome outcome = run(seed, request.fault, request.trace);
+        events += outcome.events;
+        if (!outcome.violation) continue;
+        ++found;
+        std::printf("seed %llu: %s: %s\n", static_cast<unsigned long long>(seed),
+                    outcome.violation->check.c_str(), outcome.violation->what.c_str());
     }
-    std::printf("seed %llu: %s: %s\n", static_cast<unsigned long long>(*request.seed),
-                outcome.violation->check.c_str(), outcome.violation->what.c_str());
-    return 1;
+    std::printf(
+        "%llu of %llu seeds found something, in %llu events\n", static_cast<unsigned long long>(found),
+        static_cast<unsigned long long>(last - *request.seed + 1), static_cast<unsigned long long>(events));
+    return found == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -136,8 +145,9 @@ int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     const auto request = dlock::sim::read(argc, argv);
     if (!request) {
-        std::fprintf(stderr, "usage: sim_tests [--seed N [--planted NAME] [--trace]] [gtest options]\n");
+        std::fprintf(stderr,
+                     "usage: sim_tests [--seed N [--to N] [--planted NAME] [--trace]] [gtest options]\n");
         return 64;
     }
-    return request->seed ? dlock::sim::run_one(*request) : RUN_ALL_TESTS();
+    return request->seed ? dlock::sim::run_some(*request) : RUN_ALL_TESTS();
 }

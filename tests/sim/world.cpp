@@ -6,6 +6,9 @@
 #include <utility>
 
 namespace dlock::sim {
+namespace {
+constexpr std::uint64_t most_events = 200'000;
+}  // namespace
 
 void World::at(TimePoint when, Task task) {
     heap_.push_back({std::max(when, now_), ++last_number_, std::move(task)});
@@ -18,7 +21,7 @@ void World::run_until(TimePoint end) {
         Event event = std::move(heap_.back());
         heap_.pop_back();
         now_ = event.when;
-        ++events_;
+        if (++events_ > most_events) violated("runaway", "a run does not come to its end");
         event.task();
         if (check_) check_();
     }

@@ -2,6 +2,7 @@
 #include "support/fault_store.hpp"
 
 #include "store/registry.hpp"
+#include "support/waiting.hpp"
 
 namespace dlock::testing {
 
@@ -43,14 +44,20 @@ std::size_t FaultPlan::fired() const {
     return fired_;
 }
 
+bool FaultPlan::wait_for_calls(Op op, std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return called_.wait_for(lock, patience, [&] { return calls(op) >= count; });
+}
+
 void FaultPlan::swallow_pushes(std::function<bool()> rule) {
     const std::lock_guard lock(mutex_);
     swallow_ = std::move(rule);
 }
 
 Harm FaultPlan::next(Op op) {
-    ++calls_.at(static_cast<std::size_t>(op));
     const std::lock_guard lock(mutex_);
+    ++calls_.at(static_cast<std::size_t>(op));
+    called_.notify_all();
     const Harm harm = rule_ ? rule_(op, ++number_) : Harm::none;
     if (harm != Harm::none) ++fired_;
     return harm;

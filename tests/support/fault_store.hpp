@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,8 @@ public:
 
     /// Calls since the start, by kind. The items of one renewal count as one call.
     [[nodiscard]] std::size_t calls(Op op) const { return calls_.at(static_cast<std::size_t>(op)); }
+    /// Until so many calls of the kind were made. False at the deadline.
+    bool wait_for_calls(Op op, std::size_t count);
     /// Wake-ups that stores pushed to their watchers.
     [[nodiscard]] std::size_t pushes() const { return pushes_; }
 
@@ -62,6 +65,7 @@ private:
     [[nodiscard]] bool pushed();
 
     mutable std::mutex mutex_;
+    std::condition_variable called_;
     Rule rule_;
     std::function<bool()> swallow_;
     std::size_t number_ = 0;

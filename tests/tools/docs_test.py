@@ -12,7 +12,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-CASE = re.compile(r"`([A-Z]\w+)\.([a-z]\w+)`")
+CASE = re.compile(r"`([A-Z]\w+)\.(\w+)`")
 DEFINED = re.compile(r"^TEST(?:_P|_F)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 BLOCK = re.compile(r"(?:<!-- cut from (\S+) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
 CUT = ("cpp", "cmake", "sql")

@@ -149,7 +149,7 @@ TEST(RedisAuth, WrongOrMissingPasswordIsUnauthorizedAndFatal) {
         const Error error = error_of_answer(client.acquire("k", grant(1)));
         EXPECT_EQ(error, errc::unauthorized) << who << " " << error.message();
         EXPECT_EQ(error.fault, Fault::fatal);
-        EXPECT_EQ(error.detail.find("wrong"), error.detail.find("WRONGPASS")) << "no secret in the text";
+        EXPECT_EQ(error.detail.find("wrong"), std::string::npos) << "no secret in the text";
     }
     StoreClient client("redis://:right@127.0.0.1:" + std::to_string(server.port()));
     fence_of(client.acquire("k", grant(1)));
@@ -237,11 +237,12 @@ TEST_F(RedisTls, WorksByNameAndByAddressAndInBulk) {
 }
 
 TEST_F(RedisTls, TheCertificateIsAlwaysChecked) {
+    const long long before = server_->info("total_commands_processed");
     expect_refused(url("localhost", ca("other.crt")), "certificate refused");
     expect_refused(url("localhost", ""), "certificate refused");
     expect_refused(url("127.0.0.1", ca() + "&sni=example.com"), "certificate refused");
-    expect_refused(url("127.0.0.2", ca()), "127.0.0.2");
-    EXPECT_EQ(server_->command({"DBSIZE"}).empty(), false);
+    EXPECT_EQ(server_->info("total_commands_processed"), before + 2)
+        << "only the questions of this test, AUTH and INFO";
 }
 
 TEST_F(RedisTls, PlainWordsToATlsPortAreAnErrorInTime) {
@@ -301,7 +302,7 @@ TEST(RedisCandidates, ThePrimaryIsFoundAndFoundAgain) {
 TEST(RedisCandidates, OnlyAReplicaIsUnavailableAndSaysWhy) {
     RedisServer primary;
     RedisServer replica({.password = {}, .users = {}, .replica_of = primary.port(), .more = {}});
-    for (const std::string hosts : {"", ",127.0.0.1:" + std::to_string(free_port())}) {
+    for (const std::string& hosts : {std::string(), ",127.0.0.1:" + std::to_string(free_port())}) {
         StoreClient client("redis://127.0.0.1:" + std::to_string(replica.port()) + hosts);
         const Error error = error_of_answer(client.acquire("k", grant(1)));
         EXPECT_EQ(error, errc::unavailable) << error.message();
@@ -368,9 +369,10 @@ TEST_F(RedisLoss, CutBeforeAndAfterTheEffectIsUnknownAndARepeatSettlesIt) {
         const std::string stored = redis({"HGET", "dlock:{" + key + "}", "f"});
         EXPECT_EQ(stored == "(nil)", way == Way::to_server);
         const std::uint64_t fence = fence_of(client_.acquire(key, grant(id), {.route = Route::fresh}));
-        if (way == Way::to_client) EXPECT_EQ(std::to_string(fence), stored) << "the same grant";
+        EXPECT_EQ(std::to_string(fence) == stored, way == Way::to_client) << "the same grant";
         proxy_.lose(way, 1);
-        EXPECT_EQ(failure_of(client_.release(key, grant(id))).fault, Fault::indeterminate) << key;
+        const auto lost = client_.release(key, grant(id), std::nullopt, Route::fresh);
+        EXPECT_EQ(failure_of(lost).fault, Fault::indeterminate) << key;
         EXPECT_EQ(client_.release(key, grant(id)).value(),
                   way == Way::to_server ? Released::released : Released::not_owner);
     }

@@ -119,9 +119,8 @@ TEST_F(RedisPlain, ShowHasAnyHolderAndListsHaveOurs) {
     redis({"SET", "a/data", "not a lock"});
     redis({"SET", "theirs", "token"});
     std::set<std::string> seen;
-    for (const LockInfo& lock :
-         client_->list({.prefix = "a/", .held_only = true, .limit = 100, .cursor = {}}).value().locks)
-        seen.insert(lock.key.bytes());
+    const Page page = client_->list({.prefix = "a/", .held_only = true, .limit = 100, .cursor = {}}).value();
+    for (const LockInfo& lock : page.locks) seen.insert(lock.key.bytes());
     EXPECT_EQ(seen, (std::set<std::string>{"a/1", "a/2"}));
     EXPECT_EQ(client_->list().value().locks.size(), 3U);
     const LockInfo theirs = client_->show("theirs").value().locks.at(0);

@@ -80,6 +80,8 @@ TEST(RedisProtocol, TellsWhatAnErrorMeans) {
         {"NOAUTH Authentication required.", errc::unauthorized, Fault::fatal, Trouble::none},
         {"NOPERM this user has no permissions", errc::unauthorized, Fault::fatal, Trouble::none},
         {"ERR ACL failure in script: no", errc::unauthorized, Fault::fatal, Trouble::none},
+        {"ERR The user executing the script can't run this command", errc::unauthorized, Fault::fatal,
+         Trouble::none},
         {"OOM command not allowed", errc::unavailable, Fault::retry, Trouble::none},
         {"BUSY Redis is busy running a script", errc::unavailable, Fault::retry, Trouble::none},
         {"TRYAGAIN Multiple keys request", errc::unavailable, Fault::retry, Trouble::none},

@@ -29,13 +29,15 @@ void add_bulk(std::string& wire, std::string_view part) {
 }
 
 /// Before Redis 7 the error of a command inside a script is wrapped:
-/// "ERR Error running script (call to f_...): @user_script:3: WRONGTYPE Operation ...".
+/// "ERR Error running script (call to f_...): @user_script:3: WRONGTYPE Operation ...", some with the place
+/// twice.
 std::string_view unwrap(std::string_view error) noexcept {
     constexpr std::string_view wrapper = "ERR Error running script";
-    const std::size_t where = error.find("@user_script: ");
-    if (!error.starts_with(wrapper) || where == std::string_view::npos) return error;
-    const std::size_t inner = error.find(": ", where + std::string_view("@user_script: ").size());
-    return inner == std::string_view::npos ? error : error.substr(inner + 2);
+    constexpr std::string_view place = "@user_script";
+    const std::size_t last = error.rfind(place);
+    if (!error.starts_with(wrapper) || last == std::string_view::npos) return error;
+    const std::size_t inner = error.find_first_not_of(":0123456789 ", last + place.size());
+    return inner == std::string_view::npos ? error : error.substr(inner);
 }
 
 struct Meaning {
@@ -49,7 +51,7 @@ constexpr std::array<Meaning, 18> meanings{{
     {"NOAUTH", errc::unauthorized, Fault::fatal},
     {"NOPERM", errc::unauthorized, Fault::fatal},
     {"ERR ACL failure", errc::unauthorized, Fault::fatal},
-    {"The user executing the script", errc::unauthorized, Fault::fatal},
+    {"ERR The user executing the script", errc::unauthorized, Fault::fatal},
     {"ERR AUTH", errc::unauthorized, Fault::fatal},
     {"ERR Client sent AUTH", errc::unauthorized, Fault::fatal},
     {"ERR invalid password", errc::unauthorized, Fault::fatal},

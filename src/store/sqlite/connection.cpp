@@ -19,7 +19,7 @@ namespace {
 /// A log of fewer frames stays when the last connection closes: the next one reads it faster than this one
 /// could copy and sync it, and a command line opens and closes for each lock.
 constexpr int small_log = 250;
-constexpr int large_log = 16'000;  // frames; 32 MB
+constexpr int large_log = 8000;  // frames; 16 MB
 constexpr std::chrono::milliseconds log_check_every{100};
 
 std::chrono::nanoseconds jittered_nap() noexcept {
@@ -165,15 +165,18 @@ bool Connection::may_repeat(const Setback& setback, TimePoint deadline) const {
     return true;
 }
 
-void Connection::checkpoint(TimePoint deadline) {
+void Connection::checkpoint(int frames, TimePoint deadline) {
     using Writers = db::Sqlite::Writers;
-    const auto left = read(deadline, [](db::Sqlite& db) { return db.checkpoint(Writers::go_on); });
-    if (!left || *left == 0) return;
+    const auto copied = read(deadline, [](db::Sqlite& db) {
+        db.checkpoint(Writers::go_on);
+        return true;
+    });
+    if (!copied) return;
     // Only a log that is copied whole starts again from its beginning. So what came meanwhile is copied in a
     // turn of the line, while nobody adds more; on a disk that syncs too slowly for that, in the end by
     // force.
     const Line::Turn turn(open_->line.get());
-    open_->db.checkpoint(*left < large_log ? Writers::go_on : Writers::locked_out);
+    open_->db.checkpoint(frames < large_log ? Writers::go_on : Writers::locked_out);
 }
 
 }  // namespace dlock::store::sqlite

@@ -70,8 +70,8 @@ public:
 
     /// Frames in the log after the last commit here.
     [[nodiscard]] int wal_frames() const noexcept { return open_ ? open_->db.wal_frames() : 0; }
-    /// Copies the log into the database. Syncs, so it takes its time.
-    void checkpoint(TimePoint deadline);
+    /// Copies the log, which has about so many frames, into the database. Syncs, so it takes its time.
+    void checkpoint(int frames, TimePoint deadline);
 
 private:
     enum class Turns { wait, none };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/sqlite_store.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <utility>
 
@@ -20,23 +22,56 @@ constexpr int frames_to_copy = 1000;
 constexpr std::chrono::minutes clean_up_every{1};
 constexpr std::chrono::seconds chore_limit{5};
 
-/// One connection and who may use it. Three of them: for callers' own threads, for the worker, for looking
-/// and tidying, so that none of these waits for another's slow call.
-struct Seat {
-    std::timed_mutex taken;
-    Connection connection;
-    std::shared_ptr<const Owner> owner;  ///< of the last acquire, with its JSON
-    std::string owner_json;
-
+/// One connection, for one caller at a time. Three of them: for callers' own threads, for the worker, for
+/// looking and tidying, so that none of these waits for another's slow call.
+class Seat {
+public:
     explicit Seat(Shared& shared) : connection(shared) {}
 
-    std::string_view json_of(const std::shared_ptr<const Owner>& asked) {
-        if (asked != owner) {
-            owner_json = to_json(*asked);
-            owner = asked;
+    /// The right to use it, when it became free in time.
+    class Taken {
+    public:
+        Taken(Seat& seat, std::chrono::nanoseconds limit) : seat_(seat.take(limit) ? &seat : nullptr) {}
+        ~Taken() {
+            if (seat_ != nullptr) seat_->give_back();
         }
-        return owner_json;
+        Taken(const Taken&) = delete;
+        Taken& operator=(const Taken&) = delete;
+        explicit operator bool() const noexcept { return seat_ != nullptr; }
+
+    private:
+        Seat* seat_;
+    };
+
+    Connection connection;
+
+    std::string_view json_of(const std::shared_ptr<const Owner>& asked) {
+        if (asked != owner_) {
+            owner_json_ = to_json(*asked);
+            owner_ = asked;
+        }
+        return owner_json_;
     }
+
+private:
+    // Not a timed mutex: the thread sanitizer of GCC 12 does not know how those wait.
+    bool take(std::chrono::nanoseconds limit) {
+        std::unique_lock lock(mutex_);
+        if (taken_ && !freed_.wait_for(lock, limit, [this] { return !taken_; })) return false;
+        taken_ = true;
+        return true;
+    }
+    void give_back() {
+        const std::lock_guard lock(mutex_);
+        taken_ = false;
+        freed_.notify_one();
+    }
+
+    std::mutex mutex_;
+    std::condition_variable freed_;
+    bool taken_ = false;
+    std::shared_ptr<const Owner> owner_;  ///< of the last acquire, with its JSON
+    std::string owner_json_;
 };
 
 /// The answer, once whoever is to be woken was.
@@ -137,9 +172,9 @@ private:
     /// The work, or an error when the deadline comes first.
     template <class Answer, class Work>
     Answer in_turn(Seat& seat, Call call, Work work) {
-        std::unique_lock lock(seat.taken, std::try_to_lock);
         const auto left = call.deadline - shared_.loop.now();
-        if (left <= left.zero() || (!lock && !lock.try_lock_for(left)))
+        const Seat::Taken taken(seat, std::max(left, left.zero()));
+        if (left <= left.zero() || !taken)
             return Error(errc::unavailable, "the time for the call was over before its turn came",
                          Fault::retry);
         Answer answer = work(seat);
@@ -147,8 +182,8 @@ private:
         return answer;
     }
 
+    /// On the worker, which has this seat to itself.
     std::vector<RenewAnswer> renew_now(const std::vector<RenewItem>& items, TimePoint deadline) {
-        const std::lock_guard lock(worker_seat_.taken);
         auto answers = sqlite::renew(worker_seat_.connection, shared_, items, deadline);
         plan_copying(worker_seat_.connection.wal_frames());
         return answers;
@@ -184,8 +219,8 @@ void SqliteStore::plan_clean_up() {
     const TimePoint::rep then = (now + clean_up_every).time_since_epoch().count();
     if (!next_clean_up_.compare_exchange_strong(due, then, std::memory_order_relaxed)) return;
     chores_.add(Worker::Urgency::usual, [this] {
-        const std::lock_guard lock(tidy_seat_.taken);
-        clean_up(tidy_seat_.connection, shared_, clean_up_cursor_, shared_.loop.now() + chore_limit);
+        if (const Seat::Taken taken(tidy_seat_, chore_limit); taken)
+            clean_up(tidy_seat_.connection, shared_, clean_up_cursor_, shared_.loop.now() + chore_limit);
     });
 }
 
@@ -198,9 +233,9 @@ void SqliteStore::plan_copying(int frames) {
         return;
     }
     copy_at_.store(frames + frames_to_copy, std::memory_order_relaxed);
-    chores_.add(Worker::Urgency::usual, [this] {
-        const std::lock_guard lock(tidy_seat_.taken);
-        tidy_seat_.connection.checkpoint(shared_.loop.now() + chore_limit);
+    chores_.add(Worker::Urgency::usual, [this, frames] {
+        if (const Seat::Taken taken(tidy_seat_, chore_limit); taken)
+            tidy_seat_.connection.checkpoint(frames, shared_.loop.now() + chore_limit);
     });
 }
 
