@@ -31,8 +31,9 @@ int perform(const Verb& verb, Call& call) {
 
 const Verb release_verb = {
     "release", "release [OPTIONS] [-]",
-    "Free a lock by its lease id, read from --id-file, from stdin (-) or from the file that\n"
-    "DLOCK_LEASE_FILE names. The id is a secret, so it is never an argument.",
+    "Free a lock by its lease id.\n"
+    "The id is read from --id-file, from stdin (-) or from the file that DLOCK_LEASE_FILE names.\n"
+    "It is a secret, so it is never an argument.",
     "  dlock release --id-file deploy.id\n"
     "  echo \"$id\" | dlock release -\n",
     perform};

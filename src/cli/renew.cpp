@@ -36,8 +36,9 @@ int perform(const Verb& verb, Call& call) {
 
 const Verb renew_verb = {
     "renew", "renew [OPTIONS] [-]",
-    "Extend a lock by its lease id, read from --id-file, from stdin (-) or from the file that\n"
-    "DLOCK_LEASE_FILE names. The id is a secret, so it is never an argument.",
+    "Extend a lock by its lease id.\n"
+    "The id is read from --id-file, from stdin (-) or from the file that DLOCK_LEASE_FILE names.\n"
+    "It is a secret, so it is never an argument.",
     "  dlock renew --id-file deploy.id --lease 5m\n"
     "  echo \"$id\" | dlock renew -\n",
     perform};

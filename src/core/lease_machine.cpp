@@ -39,7 +39,7 @@ LeaseMachine::Action LeaseMachine::timer(TimePoint now) noexcept {
     }
     if (!may_renew(now)) return Action::nothing;
     if (!unanswered_since_) return Action::renew;
-    if (!late_told_) late_ = late_told_ = true;
+    if (!late_told_ && now - *unanswered_since_ >= late_after(lease_)) late_ = late_told_ = true;
     return Action::renew_fresh;
 }
 
@@ -69,6 +69,7 @@ LeaseMachine::Action LeaseMachine::answer(Answer answer, TimePoint sent, TimePoi
             return Action::nothing;
         case Answer::held:
             unanswered_since_.reset();
+            late_told_ = false;
             if (renewing_ == Renewing::automatic) next_renewal_ = now + repeat_every(lease_);
             return Action::nothing;
         case Answer::renewed:

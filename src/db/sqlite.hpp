@@ -117,11 +117,13 @@ private:
     int next_ = 1;
 };
 
-/// BEGIN IMMEDIATE ... COMMIT; rolled back unless committed.
+/// BEGIN ... COMMIT; rolled back unless committed. One that writes has the write lock from its beginning; one
+/// that reads sees one state throughout.
 class Transaction {
 public:
-    explicit Transaction(Sqlite& database) : database_(database) {
-        Query(database, "BEGIN IMMEDIATE").finish();
+    enum class Kind { writes, reads };
+    explicit Transaction(Sqlite& database, Kind kind = Kind::writes) : database_(database) {
+        Query(database, kind == Kind::writes ? "BEGIN IMMEDIATE" : "BEGIN").finish();
     }
     Transaction(const Transaction&) = delete;
     Transaction& operator=(const Transaction&) = delete;

@@ -40,6 +40,8 @@ template <class... F>
 struct Overloaded : F... {
     using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;  // for clang 14
 
 }  // namespace
 
@@ -411,7 +413,8 @@ void KeyLine::on_time(Engine& engine, TimePoint now, Effects&) {
 
 void Engine::look_answered(const LinePtr& line, const store::RenewAnswer& answer, TimePoint now,
                            Effects& effects) {
-    if (line->queue.empty() || planted(Planted::look_forgotten)) return;
+    const bool looking = line->next_look != TimePoint::max();
+    if (!looking || line->queue.empty() || planted(Planted::look_forgotten)) return;
     if (answer.renewal == store::Renewal::lost || answer.turn) return changed(line, now, effects);
     // A holder that stops renewing is noticed at the end of its lease, not up to 2 s later.
     if (!answer.holder_left) return;

@@ -72,7 +72,7 @@ class Loss(LossCase):
         self.assertEqual(76, running.wait())
 
     def test_stopped_dlock_ends_the_command_on_resume(self):
-        running = self.start("run", "--lease", "500ms", "k", "--", "bash", "-c",
+        running = self.start("run", "--lease", "1s", "k", "--", "bash", "-c",
                              "trap '' TERM; echo $$; exec cat")
         command = self.pidfd(int(running.out.line()))
         running.kill(signal.SIGSTOP)
@@ -145,9 +145,9 @@ class SilentServer(LossCase):
 
 class Renewal(Case):
     def test_work_longer_than_the_lease_keeps_the_lock(self):
-        running = self.holder("k", "--lease", "300ms")
-        # It is refused for four leases.
-        self.assertExit(75, self.dlock("run", "--wait", "1200ms", "k", "--", *HOLD))
+        running = self.holder("k", "--lease", "1s")
+        # It is refused for three leases.
+        self.assertExit(75, self.dlock("run", "--wait", "3s", "k", "--", *HOLD))
         running.close_stdin()
         self.assertEqual(0, running.wait())
 

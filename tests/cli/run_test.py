@@ -110,7 +110,7 @@ class Turns(Case):
         self.assertEqual(sorted(set(fences)), fences)
 
     def test_killed_holder_is_followed_after_its_lease(self):
-        first = self.holder("k", "--lease", "500ms")
+        first = self.holder("k", "--lease", "1s")
         second = self.start("run", "k", "--", "echo", "mine")
         second.err.until("waiting for k")
         first.kill(signal.SIGKILL)

@@ -83,7 +83,7 @@ class WithShell(Case):
         self.shell.until("code 0")
 
     def test_ctrl_z_past_the_lease_ends_the_command_on_fg(self):
-        self.enter("dlock run --lease 500ms k -- sh -c 'echo ready; exec cat'")
+        self.enter("dlock run --lease 1s k -- sh -c 'echo ready; exec cat'")
         self.shell.until("ready")
         self.shell.type(CTRL_Z)
         self.shell.until("Stopped")

@@ -133,7 +133,7 @@ TEST_P(Conformance, close_is_bounded_with_the_store_frozen) {
 TEST_P(Conformance, a_forked_child_is_inert_and_the_parents_lock_stays) {
     auto client = std::make_optional(open());
     const Client other = open();
-    auto lease = std::make_optional(take(*client, key_, options(2s)));
+    auto lease = std::make_optional(take(*client, key_, options(5s)));
     const std::string id = lease->id().public_id();
     const pid_t child = fork();
     ASSERT_GE(child, 0);
@@ -164,7 +164,7 @@ TEST_P(Conformance, a_detached_lease_is_renewed_and_released_by_its_id_elsewhere
     std::string id;
     {
         Client client = open();
-        Lease lease = take(client, key_, options(2s));
+        Lease lease = take(client, key_, options(5s));
         id = lease.detach().text();
         EXPECT_FALSE(lease.held());
     }

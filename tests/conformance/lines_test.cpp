@@ -231,10 +231,10 @@ TEST_P(Conformance, with_every_wake_up_lost_a_waiter_is_served_by_its_own_look) 
     const Client waiting = open_faulty(plan, {}, events);
     for (int i = 0; i < 3; ++i) {
         Lease lease = take(holder, key_, options(30s));
-        const std::size_t looks = plan->calls(Op::renew);
+        const std::size_t looks = plan->answered(Op::renew);
         Pending waiter = wait_behind(waiting, *events, key_, options(30s, patience));
         // Its first look comes soon after it was queued; the next one has to find the lock free.
-        ASSERT_TRUE(plan->wait_for_calls(Op::renew, looks + 1));
+        ASSERT_TRUE(plan->wait_for_answered(Op::renew, looks + 1));
         const TimePoint start = BootClock::now();
         ASSERT_TRUE(lease.release());
         auto got = waiter.get();
@@ -253,10 +253,10 @@ TEST_P(Conformance, with_the_notification_channel_cut_at_random_waiters_are_stil
     std::mt19937 random(11);
     for (int i = 0; i < 10; ++i) {
         Lease lease = take(holder, key_, options(30s));
-        const std::size_t looks = plan->calls(Op::renew);
+        const std::size_t looks = plan->answered(Op::renew);
         Pending waiter = wait_behind(waiting, *events, key_, options(30s, patience));
         if (random() % 2 == 0) {
-            ASSERT_TRUE(plan->wait_for_calls(Op::renew, looks + 1));
+            ASSERT_TRUE(plan->wait_for_answered(Op::renew, looks + 1));
         }
         const bool before = random() % 2 == 0;
         if (before) store().cut_notifications();

@@ -16,11 +16,11 @@ TEST(Regress, the_last_lease_may_end_while_the_stores_thread_still_answers) {
         std::filesystem::temp_directory_path() / ("dlock-regress-" + std::to_string(getpid()) + ".db");
     const std::string url = "sqlite:" + file.string();
     AcquireOptions brief;
-    brief.lease = 100ms;
+    brief.lease = 400ms;
     brief.renewing = Renewing::manual;
     AcquireOptions patient;
     patient.wait = patience;
-    for (int i = 0; i < 15; ++i) {
+    for (int i = 0; i < 6; ++i) {
         const Client first = Client::open(url).value();
         const Client second = Client::open(url).value();
         const auto old = first.mutex(Key("lock")).try_acquire(brief);

@@ -47,6 +47,7 @@ void Client::rest(int thread) {
     auto& left = left_[static_cast<std::size_t>(thread)];
     if (winding_down_ || left == 0) return;
     --left;
+    if (world_.random.chance(0.1)) return begin(thread);  // perhaps inside a callback of the engine
     process_->later(world_.random.between(0ns, plan_.rest), [this, thread] { begin(thread); });
 }
 
@@ -102,6 +103,7 @@ void Client::hold(int thread, const ErrandPtr& errand) {
     errand->on_lost.emplace(errand->lease->lost(), [this, thread, errand] {
         if (!errand->closed) lost(thread, errand);
     });
+    if (random.chance(0.1)) return give_back(thread, errand);
     process_->later(random.between(0ns, most), [this, thread, errand] { give_back(thread, errand); });
     if (random.chance(0.3))
         process_->later(random.between(0ns, most), [errand] {

@@ -93,6 +93,7 @@ void StoreCheck::granted(const Step& step, const core::AcquireAsk& ask, Fence fe
     of.holder = ask.attempt;
     Grant& grant = grants_[ask.attempt];
     grant.fence = fence;
+    ++grant.times;
     grant.expires = world_.now() + ask.lease;
     grant.live = true;
     grant.excused = false;

@@ -29,6 +29,7 @@ struct Grant {
     int errand = 0;
     std::string key;
     std::optional<Fence> fence;  ///< set: the store has granted it
+    int times = 0;               ///< how often it has: after a forced release a late call may get it again
     TimePoint expires{};
     bool live = false;      ///< neither released nor expired, by the simulation's own account
     bool excused = false;   ///< forced or flushed: its holder cannot know yet

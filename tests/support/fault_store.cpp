@@ -44,9 +44,15 @@ std::size_t FaultPlan::fired() const {
     return fired_;
 }
 
-bool FaultPlan::wait_for_calls(Op op, std::size_t count) {
+void FaultPlan::count_answer(Op op) {
+    const std::lock_guard lock(mutex_);
+    ++answered_.at(static_cast<std::size_t>(op));
+    counted_.notify_all();
+}
+
+bool FaultPlan::wait_for_answered(Op op, std::size_t count) {
     std::unique_lock lock(mutex_);
-    return called_.wait_for(lock, patience, [&] { return calls(op) >= count; });
+    return counted_.wait_for(lock, patience, [&] { return answered(op) >= count; });
 }
 
 void FaultPlan::swallow_pushes(std::function<bool()> rule) {
@@ -55,9 +61,8 @@ void FaultPlan::swallow_pushes(std::function<bool()> rule) {
 }
 
 Harm FaultPlan::next(Op op) {
-    const std::lock_guard lock(mutex_);
     ++calls_.at(static_cast<std::size_t>(op));
-    called_.notify_all();
+    const std::lock_guard lock(mutex_);
     const Harm harm = rule_ ? rule_(op, ++number_) : Harm::none;
     if (harm != Harm::none) ++fired_;
     return harm;
@@ -114,8 +119,12 @@ private:
 }  // namespace
 
 template <class Answer>
-void FaultStore::perform(Op op, const Send<Answer>& send, store::Completion<Answer> done,
+void FaultStore::perform(Op op, const Send<Answer>& send, store::Completion<Answer> taken_in,
                          const std::function<Answer(Error)>& failed) {
+    store::Completion<Answer> done = [plan = plan_, op, taken_in = std::move(taken_in)](Answer answer) {
+        taken_in(std::move(answer));
+        plan->count_answer(op);
+    };
     const Error refused(errc::unavailable, "refused by the fault plan", Fault::retry);
     const Error unknown(errc::unknown_outcome, "no answer, by the fault plan", Fault::indeterminate);
     switch (plan_->next(op)) {

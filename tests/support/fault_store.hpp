@@ -49,8 +49,10 @@ public:
 
     /// Calls since the start, by kind. The items of one renewal count as one call.
     [[nodiscard]] std::size_t calls(Op op) const { return calls_.at(static_cast<std::size_t>(op)); }
-    /// Until so many calls of the kind were made. False at the deadline.
-    bool wait_for_calls(Op op, std::size_t count);
+    /// Calls whose answers have been taken in.
+    [[nodiscard]] std::size_t answered(Op op) const { return answered_.at(static_cast<std::size_t>(op)); }
+    /// Until so many are. False at the deadline.
+    bool wait_for_answered(Op op, std::size_t count);
     /// Wake-ups that stores pushed to their watchers.
     [[nodiscard]] std::size_t pushes() const { return pushes_; }
 
@@ -62,15 +64,17 @@ public:
 private:
     friend class FaultStore;
     Harm next(Op op);
+    void count_answer(Op op);
     [[nodiscard]] bool pushed();
 
     mutable std::mutex mutex_;
-    std::condition_variable called_;
+    std::condition_variable counted_;
     Rule rule_;
     std::function<bool()> swallow_;
     std::size_t number_ = 0;
     std::size_t fired_ = 0;
     std::array<std::atomic<std::size_t>, op_count> calls_{};
+    std::array<std::atomic<std::size_t>, op_count> answered_{};
     std::atomic<std::size_t> pushes_{0};
 };
 

@@ -39,7 +39,8 @@ printf 'subjectAltName=DNS:localhost,IP:127.0.0.1' > server.ext
 printf 'subjectAltName=DNS:client' > client.ext
 for who in server client; do
   openssl req $key -subj "/CN=$who" -keyout $who.key -out $who.csr
-  openssl x509 -req -in $who.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile $who.ext -out $who.crt
+  openssl x509 -req -in $who.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile $who.ext \
+    -out $who.crt
 done
 )";
     std::ofstream(folder / "certificates.sh") << script;

@@ -178,6 +178,10 @@ class Rules(unittest.TestCase):
             with self.subTest(text=text):
                 self.finds("text", "src/core/rule.cpp", 4, core(text))
         self.assertEqual([], findings(core("// " + "\u00e4" * 107 + "\n")))
+        self.assertEqual([], findings(core('auto s = R"(\n' + "x" * 111 + '\n)";\n')))
+        script = "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n"
+        self.assertEqual([], findings({"tools/x": script + "x" * 120 + "\n"}))
+        self.finds("text", "tools/x", 3, {"tools/x": script + "x" * 121 + "\n"})
 
     def test_machine_paths_and_package_sources(self):
         for word in ("/wor" + "k/main/x", "/ho" + "me/ann/x", "https://pypi" + ".org/simple"):

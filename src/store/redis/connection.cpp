@@ -12,8 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t eager = 4;  ///< measured: 2 to 8 are alike, 1 halves two callers, 16 delays many
-constexpr std::size_t sent_together = 16;  ///< commands that completions ask for
-constexpr std::size_t piece = 64 * 1024;   ///< bytes handed to the stream at once
+constexpr std::size_t piece = 64 * 1024;  ///< bytes handed to the stream at once
 constexpr std::size_t read_size = 16 * 1024;
 constexpr auto first_backoff = 10ms;
 constexpr auto longest_backoff = 500ms;
@@ -49,7 +48,7 @@ Connection::Connection(Loop& loop, std::shared_ptr<const Server> server,
 
 Connection::~Connection() = default;
 
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------
 // Callers
 
 void Connection::call(Request request) {
@@ -165,7 +164,7 @@ void Connection::refuse(std::vector<Request> late) {
     for (Request& request : late) request.done(unavailable("not sent in time"));
 }
 
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------
 // The link comes and goes
 
 void Connection::dial() {
@@ -253,7 +252,7 @@ void Connection::close() {
     link.swap(link_);
 }
 
-// ---------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------
 // The reader
 
 void Connection::ready() {
@@ -395,24 +394,16 @@ void Connection::again_first(std::vector<Request> again) {
 }
 
 void Connection::run(std::vector<Answered> answered) {
-    std::size_t done = 0;
-    for (Answered& each : answered) {
-        running_ = true;
-        each.request.done(std::move(each.reply));
-        running_ = false;
-        // The server starts on the first while the rest is still being answered.
-        if (++done % sent_together == 0 || done == answered.size()) send_unsent();
-    }
-    close_if_over();
-}
-
-void Connection::send_unsent() {
+    running_ = true;
+    for (Answered& each : answered) each.request.done(std::move(each.reply));
+    running_ = false;
     std::vector<Request> late;
     {
         Lock lock(mutex_);
         if (link_ != nullptr && can_send() && !unsent_.empty()) late = flush(lock);
     }
     refuse(std::move(late));
+    close_if_over();
 }
 
 /// Answers for what is not sent in time, and an end for a stream whose server no longer answers.

@@ -111,7 +111,6 @@ private:
     void read();
     void process(std::vector<ReplyPtr> replies, bool broken);
     void run(std::vector<Answered> answered);
-    void send_unsent();
     void tick();
     void drop(const std::string& why, errc code = errc::unknown_outcome);
     void close_if_over();

@@ -4,15 +4,20 @@
 namespace dlock::store::redis {
 namespace {
 
-// Lua's numbers are doubles: microseconds since 1970 are exact until the year 2255. Only '%.0f' prints them
-// whole.
+// Lua's numbers are doubles: microseconds since 1970 are exact until the year 2255. A number given to
+// redis.call is printed by '%.17g', which costs as much as a whole command, and so does '%.0f': constants are
+// written as text, and digits() prints integers in two halves that fit in 32 bits.
 constexpr std::string_view prelude = R"lua(
-local keep = 3600000
+local keep, keep_text = 3600000, '3600000'
 local function clock()
   local t = redis.call('TIME')
   return t[1] * 1000000 + t[2]
 end
-local function digits(n) return string.format('%.0f', n) end
+local function digits(n)
+  if n < 10000000 then return string.format('%d', n) end
+  local low = math.fmod(n, 10000000)
+  return string.format('%d%07d', (n - low) / 10000000, low)
+end
 )lua";
 
 // What is wrong with the record (nil: nothing), and its grant, expiry and last fence.
@@ -35,7 +40,7 @@ end
 constexpr std::string_view head = R"lua(
 local function head(line, tix, now)
   for _ = 1, 100 do
-    local first = redis.call('ZRANGE', line, 0, 0)[1]
+    local first = redis.call('ZRANGE', line, '0', '0')[1]
     if not first then return nil end
     local x = tonumber(redis.call('HGET', tix, first) or 0)
     if x and x > now then return first end
@@ -65,20 +70,23 @@ if bad then return {4, bad} end
 local held = g and x > now
 if held and g == id then return {1, f} end
 
-local function leave()
-  redis.call('ZREM', line, ticket)
-  redis.call('HDEL', tix, ticket, ticket .. ':o')
-end
-local function stand()
-  local mine = tonumber(redis.call('HGET', tix, ticket) or 0)
-  if not mine or mine <= now then
-    local tail = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]
+local leave, stand  -- made only where a ticket is named: a closure costs as much as a command
+if ticket ~= '' then
+  function leave()
     redis.call('ZREM', line, ticket)
-    redis.call('ZADD', line, digits(math.max(now, (tonumber(tail) or 0) + 1)), ticket)
+    redis.call('HDEL', tix, ticket, ticket .. ':o')
   end
-  redis.call('HSET', tix, ticket, digits(now + place_lease * 1000), ticket .. ':o', ARGV[7] .. ';' .. owner)
-  redis.call('PEXPIRE', line, keep + place_lease)
-  redis.call('PEXPIRE', tix, keep + place_lease)
+  function stand()
+    local mine = tonumber(redis.call('HGET', tix, ticket) or 0)
+    if not mine or mine <= now then
+      local tail = redis.call('ZRANGE', line, '-1', '-1', 'WITHSCORES')[2]
+      redis.call('ZREM', line, ticket)
+      redis.call('ZADD', line, digits(math.max(now, (tonumber(tail) or 0) + 1)), ticket)
+    end
+    redis.call('HSET', tix, ticket, digits(now + place_lease * 1000), ticket .. ':o', ARGV[7] .. ';' .. owner)
+    redis.call('PEXPIRE', line, keep + place_lease)
+    redis.call('PEXPIRE', tix, keep + place_lease)
+  end
 end
 
 if not held then
@@ -92,10 +100,11 @@ if not held then
       leave()
       if ARGV[6] == 'rejoin' then stand() end
     end
-    redis.call('SET', floor, digits(fence))
-    redis.call('HSET', rec, 'v', '1:mutex', 'f', digits(fence), 'g', id, 'x', digits(now + lease * 1000),
-               's', digits(now), 'o', owner)
-    redis.call('PEXPIRE', rec, lease + keep)
+    local number = digits(fence)
+    redis.call('SET', floor, number)
+    redis.call('HSET', rec, 'v', '1:mutex', 'f', number, 'g', id, 'x', digits(now + lease * 1000),
+               's', fence == now and number or digits(now), 'o', owner)
+    redis.call('PEXPIRE', rec, digits(lease + keep))
     return {1, fence}
   end
 end
@@ -108,7 +117,8 @@ end
 if held then
   local h = redis.call('HMGET', rec, 's', 'o')
   local since = tonumber(h[1] or now) or now
-  answer[3], answer[4], answer[5], answer[6], answer[7], answer[8] = g, f, now - since, x - now, since, h[2] or ''
+  answer[3], answer[4], answer[5] = g, f, now - since
+  answer[6], answer[7], answer[8] = x - now, since, h[2] or ''
 end
 return answer
 )lua";
@@ -128,7 +138,7 @@ end
 if g and g == id then
   if x > now then freed = 1 end
   redis.call('HDEL', rec, 'g', 'x', 's', 'o')
-  redis.call('PEXPIRE', rec, keep)
+  redis.call('PEXPIRE', rec, keep_text)
   g, moved = false, true
 end
 if moved and not (g and x > now) then pcall(wake, line, tix, now) end
@@ -145,7 +155,7 @@ for i = 1, #KEYS do
   if h[1] and h[1] == ARGV[2 * i - 1] and (tonumber(h[2] or 0) or 0) > now then
     local lease = tonumber(ARGV[2 * i])
     redis.call('HSET', KEYS[i], 'x', digits(now + lease * 1000))
-    redis.call('PEXPIRE', KEYS[i], lease + keep)
+    redis.call('PEXPIRE', KEYS[i], digits(lease + keep))
     out[i] = 'r'
   end
 end
@@ -182,7 +192,7 @@ if bad then return {4, bad} end
 if not g or x <= now then return 0 end
 if g ~= ARGV[1] then return 2 end
 redis.call('HDEL', rec, 'g', 'x', 's', 'o')
-redis.call('PEXPIRE', rec, keep)
+redis.call('PEXPIRE', rec, keep_text)
 pcall(wake, line, tix, now)
 return 1
 )lua";
@@ -198,7 +208,8 @@ local function tickets(line, tix)
     local x = tonumber(t[1] or 0) or 0
     if x > now then
       local n = #out
-      out[n + 1], out[n + 2], out[n + 3] = now - order[i + 1], x - now, string.match(t[2] or '', ';(.*)$') or ''
+      out[n + 1], out[n + 2] = now - order[i + 1], x - now
+      out[n + 3] = string.match(t[2] or '', ';(.*)$') or ''
     end
   end
   return out

@@ -116,7 +116,11 @@ auto Connection::open() -> std::optional<Setback> {
 
 auto Connection::prepare(Open& fresh) -> std::optional<Setback> {
     db::Sqlite& db = fresh.db;
-    const Content found = content(db);
+    Content found = Content::empty;
+    {
+        const db::Transaction one_state(db, db::Transaction::Kind::reads);
+        found = content(db);
+    }
     if (db.failed()) return setback(db.failure(), fresh.path);
     if (found != Content::ours && found != Content::empty)
         return Setback{.error = refusal(found, fresh.path)};

@@ -147,7 +147,7 @@ Result<std::string> Location::resolve() const {
     std::string resolved = real_path(path_);
     if (resolved.empty()) {
         struct stat status {};
-        if (lstat(path_.c_str(), &status) == 0)
+        if (lstat(path_.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
             return Error(errc::unavailable, path_ + " is a symbolic link that leads nowhere", Fault::fatal);
         resolved = (real_folder == "/" ? "" : real_folder) + path_.substr(path_.rfind('/'));
     } else {

@@ -27,9 +27,9 @@ enum class Content {
     newer,    ///< of a dlock with a later layout
     broken,   ///< ours, but tables are missing
 };
-/// Reads only; look at `failed()` first.
+/// Within a transaction, since others may be making the tables. Look at `failed()` first.
 Content content(db::Sqlite& database);
-/// Makes the tables where the database is empty; others may be doing the same.
+/// Makes the tables unless somebody has done so by now.
 void initialise(db::Sqlite& database);
 /// Why such a database is left alone; for all but `ours` and `empty`.
 Error refusal(Content content, const std::string& path);
