@@ -1,38 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
+#include <cstdint>
+#include <ctime>
 #include <optional>
 #include <utility>
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 namespace dlock::engine {
 
-/// Where a blocking caller waits for its one answer.
+/// Where a blocking caller waits for its one answer. A futex, not a condition variable: the waiter is woken
+/// by one call, and only if it sleeps, and does not meet a lock that the waker still has. The waker touches
+/// nothing but the address of the word once the value is there, so the waiter may destroy the gate at once.
 template <class T>
 class Gate {
 public:
     void put(T value) {
-        // Notified under the lock: the waiter may destroy the gate as soon as it has the value.
-        const std::lock_guard lock(mutex_);
         value_.emplace(std::move(value));
-        ready_.notify_one();
+        if (word_.exchange(there, std::memory_order_acq_rel) == sleeping)
+            futex(FUTEX_WAKE_PRIVATE, 1, nullptr);
     }
     T wait() {
-        std::unique_lock lock(mutex_);
-        ready_.wait(lock, [&] { return value_.has_value(); });
+        while (!came()) futex(FUTEX_WAIT_PRIVATE, sleeping, nullptr);
         return std::move(*value_);
     }
     std::optional<T> wait_for(std::chrono::milliseconds limit) {
-        std::unique_lock lock(mutex_);
-        if (!ready_.wait_for(lock, limit, [&] { return value_.has_value(); })) return std::nullopt;
+        const auto end = std::chrono::steady_clock::now() + limit;
+        while (!came()) {
+            const auto left = end - std::chrono::steady_clock::now();
+            if (left <= left.zero()) return std::nullopt;
+            const auto whole = std::chrono::floor<std::chrono::seconds>(left);
+            const timespec time{whole.count(), (left - whole).count()};
+            futex(FUTEX_WAIT_PRIVATE, sleeping, &time);
+        }
         return std::move(*value_);
     }
 
 private:
-    std::mutex mutex_;
-    std::condition_variable ready_;
+    enum Word : std::uint32_t { empty, sleeping, there };
+
+    /// False: the word says now that somebody sleeps.
+    bool came() noexcept {
+        std::uint32_t word = empty;
+        word_.compare_exchange_strong(word, sleeping, std::memory_order_acq_rel);
+        return word == there;
+    }
+    void futex(int operation, std::uint32_t value, const timespec* time) noexcept {
+        syscall(SYS_futex, &word_, operation, value, time, nullptr, 0);
+    }
+
+    std::atomic<std::uint32_t> word_{empty};
     std::optional<T> value_;
 };
 

@@ -19,24 +19,28 @@ protected:
     std::string file = folder.path("locks.db");
 };
 
-TEST_F(SqliteLine, turns_hardly_overlap) {
+TEST_F(SqliteLine, turns_overlap_only_when_one_lasts_longer_than_the_others_wait) {
     std::atomic<int> inside{0};
     std::atomic<int> overlaps{0};
+    std::atomic<int> long_turns{0};  // the machine is busy: the thread was kept from going on
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
         threads.emplace_back([&] {
             const auto line = Line::open(file);
             ASSERT_NE(line, nullptr);
             for (int i = 0; i < 2000; ++i) {
-                const Line::Turn turn(line.get());
-                if (inside.fetch_add(1) != 0) ++overlaps;
-                std::this_thread::yield();
-                inside.fetch_sub(1);
+                const TimePoint start = BootClock::now();
+                {
+                    const Line::Turn turn(line.get());
+                    if (inside.fetch_add(1) != 0) ++overlaps;
+                    std::this_thread::yield();
+                    inside.fetch_sub(1);
+                }
+                if (BootClock::now() - start >= 40ms) ++long_turns;
             }
         });
     for (std::thread& thread : threads) thread.join();
-    // On a busy machine a thread can be kept from its turn for longer than the others wait.
-    EXPECT_LT(overlaps, 80);
+    EXPECT_TRUE(overlaps == 0 || long_turns > 0) << overlaps << " overlaps";
 }
 
 TEST_F(SqliteLine, whoever_does_not_go_on_is_waited_for_once) {
