@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "dlock/time.hpp"
+
 namespace dlock::engine {
 
 /// Where a blocking caller waits for its one answer. A futex, not a condition variable: the waiter is woken
@@ -30,9 +32,9 @@ public:
         return std::move(*value_);
     }
     std::optional<T> wait_for(std::chrono::milliseconds limit) {
-        const auto end = std::chrono::steady_clock::now() + limit;
+        const auto end = BootClock::now() + limit;
         while (!came()) {
-            const auto left = end - std::chrono::steady_clock::now();
+            const auto left = end - BootClock::now();
             if (left <= left.zero()) return std::nullopt;
             const auto whole = std::chrono::floor<std::chrono::seconds>(left);
             const timespec time{whole.count(), (left - whole).count()};

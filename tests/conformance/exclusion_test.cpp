@@ -137,6 +137,22 @@ TEST_P(Conformance, extending_never_revives_a_lease_that_ended) {
     expect_higher(between, after);
 }
 
+TEST_P(Conformance, extending_never_revives_a_lease_that_ended_and_that_nobody_took) {
+    const Client client = open();
+    const Client other = open();
+    Lease old = take(client, key_, options(300ms, 0ms, Renewing::manual));
+    // What was taken later for as long, and has ended by the same clock, says that the first has ended too.
+    const Key later("conformance/later");
+    const Lease witness = take(client, later, options(300ms, 0ms, Renewing::manual));
+    expect_free(other, later, patience);
+    const auto renewed = client.renew(old.id(), 10s);
+    ASSERT_FALSE(renewed);
+    EXPECT_EQ(word(renewed.error()), "lost");
+    EXPECT_EQ(word(old.renew().error()), "lost");
+    EXPECT_FALSE(old.held());
+    expect_higher(old.fence(), expect_free(other, key_, 0ms));
+}
+
 TEST_P(Conformance, fences_rise_from_grant_to_grant_across_clients) {
     const Client one = open();
     const Client two = open();

@@ -136,6 +136,50 @@ TEST_P(Conformance, dead_and_stopped_waiters_cost_at_most_one_ticket_lease_toget
     expect_free(client, key_, 0ms);
 }
 
+TEST_P(Conformance, a_waiter_that_falls_silent_is_passed_over_when_its_ticket_ends) {
+    DLOCK_NEEDS(Need::lines);
+    const auto plan = std::make_shared<FaultPlan>();
+    const auto silent_events = std::make_shared<Recorder>();
+    const auto events = std::make_shared<Recorder>();
+    ClientOptions brief;
+    brief.close_within = 100ms;
+    const Client holder = open();
+    const Client silent = open_faulty(plan, brief, silent_events);
+    const Client next = open({}, events);
+    Lease lease = take(holder, key_, options(30s));
+    Pending gone = wait_behind(silent, *silent_events, key_, options(30s, patience));
+    Pending waiter = wait_behind(next, *events, key_, options(30s, patience));
+    plan->set([](Op, std::size_t) { return Harm::silent_before; });
+    const TimePoint start = BootClock::now();
+    ASSERT_TRUE(lease.release());
+    auto got = waiter.get();
+    ASSERT_TRUE(got) << got.error().message();
+    EXPECT_LT(since(start), ticket_lease + look + 2s);
+    EXPECT_FALSE(gone.ready() && gone.get()) << "two hold the lock";
+}
+
+TEST_P(Conformance, when_the_first_waiter_of_a_client_gives_up_the_next_one_has_its_place) {
+    DLOCK_NEEDS(Need::lines);
+    const auto events = std::make_shared<Recorder>();
+    const Client holder = open();
+    const Client waiting = open({}, events);
+    const auto later = worker();
+    Lease lease = take(holder, key_, options(30s));
+    Pending first = wait_behind(waiting, *events, key_, options(30s, patience));
+    ASSERT_TRUE(later->queue_up("a", 30s, key_)) << later->unread();
+    Pending second(waiting, key_, options(30s, patience));
+    first.cancel();
+    const auto answer = first.get();
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(word(answer.error()), "cancelled");
+    ASSERT_TRUE(lease.release());
+    auto got = second.get();
+    ASSERT_TRUE(got) << got.error().message();
+    EXPECT_FALSE(later->said("granted a"));
+    EXPECT_TRUE(got->release());
+    EXPECT_TRUE(later->expect("granted a")) << later->unread();
+}
+
 TEST_P(Conformance, waits_that_end_leave_nothing_behind) {
     const auto events = std::make_shared<Recorder>();
     const Client holder = open();

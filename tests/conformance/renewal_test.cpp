@@ -73,6 +73,55 @@ TEST_P(Conformance, late_answers_of_renewals_count_from_their_own_sending) {
     expect_free(open(), key_, 1s);
 }
 
+TEST_P(Conformance, a_renewal_answered_after_the_loss_revives_nothing) {
+    const auto plan = std::make_shared<FaultPlan>();
+    plan->delay = 1500ms;
+    const auto events = std::make_shared<Recorder>();
+    const Client client = open_faulty(plan, {}, events);
+    plan->set(on_renewals([](std::size_t) { return true; }, Harm::late));
+    Lease lease = take(client, key_, options(1s));
+    LossWatch loss(lease);
+    ASSERT_TRUE(loss.wait());
+    ASSERT_TRUE(plan->wait_for_answered(Op::renew, 2));
+    EXPECT_FALSE(lease.held());
+    EXPECT_EQ(lease.usable_until(), TimePoint::min());
+    EXPECT_EQ(events->count(Event::Kind::renewed), 0U);
+    EXPECT_FALSE(lease.release());
+    expect_free(open(), key_, patience);
+}
+
+TEST_P(Conformance, a_released_lease_is_not_renewed_any_more) {
+    const auto plan = std::make_shared<FaultPlan>();
+    const auto clock = std::make_shared<Recorder>();
+    const Client client = open_faulty(plan);
+    const Client other = open({}, clock);
+    Lease lease = take(client, key_, options(1200ms));
+    ASSERT_TRUE(plan->wait_for_answered(Op::renew, 1));
+    ASSERT_TRUE(lease.release());
+    const std::size_t calls = plan->calls(Op::renew);
+    // Another lease of the same length tells when renewals would have been due.
+    const Lease same = take(other, Key("conformance/clock"), options(1200ms));
+    ASSERT_TRUE(clock->wait_for(Event::Kind::renewed, 2));
+    EXPECT_EQ(plan->calls(Op::renew), calls);
+}
+
+TEST_P(Conformance, a_grant_found_by_a_repeat_counts_from_the_first_sending) {
+    for (const Harm harm : {Harm::unknown_after, Harm::silent_after}) {
+        SCOPED_TRACE(to_string(harm));
+        const auto plan = std::make_shared<FaultPlan>();
+        ClientOptions slow;
+        slow.call_timeout = 400ms;  // by so much it would count from too late
+        const Client client = open_faulty(plan, slow);
+        const Client other = open();
+        plan->fail_nth(1, harm);
+        const auto got = client.mutex(key_).try_acquire(options(1s, 0ms, Renewing::manual));
+        EXPECT_EQ(plan->fired(), 1U);
+        Lease next = take(other, key_, options(5s, patience));
+        EXPECT_FALSE(got && got->held()) << "two hold the lock";
+        EXPECT_TRUE(next.release());
+    }
+}
+
 TEST_P(Conformance, with_every_renewal_black_holed_the_loss_comes_neither_early_nor_late) {
     constexpr milliseconds lease_time = 1500ms;
     for (const Harm harm : {Harm::silent_before, Harm::unknown_before, Harm::refused}) {

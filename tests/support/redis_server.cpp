@@ -170,12 +170,15 @@ bool RedisServer::wait_for_log(const std::string& words) {
 }
 
 void RedisServer::freeze() const {
+    if (pid_ <= 0) throw std::logic_error("the test server does not run");  // kill(-1) is for every process
     kill(pid_, SIGSTOP);
     int status = 0;
     waitpid(pid_, &status, WUNTRACED);  // it has stopped when this returns
 }
 
-void RedisServer::thaw() const { kill(pid_, SIGCONT); }
+void RedisServer::thaw() const {
+    if (pid_ > 0) kill(pid_, SIGCONT);
+}
 
 std::string RedisServer::command(const std::vector<std::string>& parts) const {
     const std::unique_ptr<redisContext, decltype(&redisFree)> context(

@@ -135,20 +135,24 @@ std::string Worker::unread() {
     return all;
 }
 
+void Worker::signal(int number) const {
+    // kill(-1) would be for every process there is.
+    if (process_ <= 0) throw std::logic_error("this worker is no process, or no longer one");
+    ::kill(process_, number);
+}
+
 void Worker::kill() {
-    if (process_ <= 0) throw std::logic_error("this worker is a thread");
-    ::kill(process_, SIGKILL);
+    signal(SIGKILL);
     waitpid(process_, nullptr, 0);
     process_ = -1;
 }
 
 void Worker::stop() {
-    if (process_ <= 0) throw std::logic_error("this worker is a thread");
-    ::kill(process_, SIGSTOP);
+    signal(SIGSTOP);
     waitpid(process_, nullptr, WUNTRACED);
 }
 
-void Worker::resume() { ::kill(process_, SIGCONT); }
+void Worker::resume() { signal(SIGCONT); }
 
 bool Worker::queue_up(const std::string& slot, milliseconds lease, const Key& key) {
     send("acquire " + slot + ' ' + std::to_string(lease.count()) + " forever automatic " + key.text());

@@ -47,6 +47,7 @@ public:
     std::optional<std::uint64_t> acquire(const std::string& slot, milliseconds lease, const Key& key);
 
 private:
+    void signal(int number) const;
     void start_process(int in, int out);
     void read_lines(int from);
 

@@ -7,12 +7,8 @@ namespace {
 // Lua's numbers are doubles: microseconds since 1970 are exact until the year 2255. A number given to
 // redis.call is printed by '%.17g', which costs as much as a whole command, and so does '%.0f': constants are
 // written as text, and digits() prints integers in two halves that fit in 32 bits.
-constexpr std::string_view prelude = R"lua(
-local keep, keep_text = 3600000, '3600000'
-local function clock()
-  local t = redis.call('TIME')
-  return t[1] * 1000000 + t[2]
-end
+constexpr std::string_view number_tools = R"lua(
+local keep = 3600000
 local function digits(n)
   if n < 10000000 then return string.format('%d', n) end
   local low = math.fmod(n, 10000000)
@@ -20,18 +16,24 @@ local function digits(n)
 end
 )lua";
 
-// What is wrong with the record (nil: nothing), and its grant, expiry and last fence.
-constexpr std::string_view read = R"lua(
-local function read(rec)
-  local h = redis.call('HMGET', rec, 'v', 'g', 'x', 'f')
-  if not h[1] then
-    if redis.call('EXISTS', rec) == 1 then return '' end
-    return nil, nil, 0, 0
-  end
-  if h[1] ~= '1:mutex' then return h[1] end
-  local x, f = tonumber(h[3] or 0), tonumber(h[4])
-  if not x or not f then return 'damaged' end
-  return nil, h[2], x, f
+constexpr std::string_view clock = R"lua(
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+)lua";
+
+// The record, checked: its grant, expiry and last fence. Without closures, since making one costs as much as
+// a command: what only contention needs is defined behind the way of the free lock.
+constexpr std::string_view record = R"lua(
+local rec, id = KEYS[1], ARGV[1]
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local h = redis.call('HMGET', rec, 'v', 'g', 'x', 'f')
+local g, x, f = h[2], 0, 0
+if h[1] == '1:mutex' then
+  x, f = tonumber(h[3] or 0), tonumber(h[4])
+  if not x or not f then return {4, 'damaged'} end
+elseif h[1] or redis.call('EXISTS', rec) == 1 then
+  return {4, h[1] or ''}
 end
 )lua";
 
@@ -61,21 +63,18 @@ local function wake(line, tix, now)
 end
 )lua";
 
-constexpr std::string_view acquire_body = R"lua(
-local rec, floor, line, tix = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local id, lease, owner, ticket, place_lease = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
-local now = clock()
-local bad, g, x, f = read(rec)
-if bad then return {4, bad} end
+constexpr std::string_view acquire_begins = R"lua(
+local floor, line, tix, owner, ticket = KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4]
+local rejoins = ticket ~= '' and ARGV[6] == 'rejoin'
 local held = g and x > now
 if held and g == id then return {1, f} end
+local alone = not held and not redis.call('ZRANGE', line, '0', '0')[1]
+local grants, stand = alone, nil
+if not alone or rejoins then
+)lua";
 
-local leave, stand  -- made only where a ticket is named: a closure costs as much as a command
-if ticket ~= '' then
-  function leave()
-    redis.call('ZREM', line, ticket)
-    redis.call('HDEL', tix, ticket, ticket .. ':o')
-  end
+constexpr std::string_view acquire_in_line = R"lua(
+  local place_lease = tonumber(ARGV[5])
   function stand()
     local mine = tonumber(redis.call('HGET', tix, ticket) or 0)
     if not mine or mine <= now then
@@ -87,26 +86,37 @@ if ticket ~= '' then
     redis.call('PEXPIRE', line, keep + place_lease)
     redis.call('PEXPIRE', tix, keep + place_lease)
   end
-end
-
-if not held then
-  local first = head(line, tix, now)
-  if first == nil or first == ticket then
-    local last = tonumber(redis.call('GET', floor) or 0)
-    if not last then return {4, 'damaged floor'} end
-    local fence = math.max(f + 1, last + 1, now)
-    if fence >= 9007199254740992 then return {4, 'damaged: no fences left'} end
-    if ticket ~= '' then
-      leave()
-      if ARGV[6] == 'rejoin' then stand() end
-    end
-    local number = digits(fence)
-    redis.call('SET', floor, number)
-    redis.call('HSET', rec, 'v', '1:mutex', 'f', number, 'g', id, 'x', digits(now + lease * 1000),
-               's', fence == now and number or digits(now), 'o', owner)
-    redis.call('PEXPIRE', rec, digits(lease + keep))
-    return {1, fence}
+  if not held and not alone then
+    local first = head(line, tix, now)
+    grants = first == nil or first == ticket
   end
+end
+)lua";
+
+constexpr std::string_view acquire_ends = R"lua(
+if grants then
+  local last = tonumber(redis.call('GET', floor) or 0)
+  if not last then return {4, 'damaged floor'} end
+  local fence = math.max(f + 1, last + 1, now)
+  if fence >= 9007199254740992 then return {4, 'damaged: no fences left'} end
+  if ticket ~= '' and not alone then
+    redis.call('ZREM', line, ticket)
+    redis.call('HDEL', tix, ticket, ticket .. ':o')
+  end
+  if rejoins then stand() end
+  local since = t[1] .. string.format('%06d', t[2])
+  local number = since
+  if fence > now then
+    local low = math.fmod(fence, 10000000)
+    number = string.format('%d%07d', (fence - low) / 10000000, low)
+  end
+  local us = t[2] + ARGV[2] * 1000
+  local over = math.fmod(us, 1000000)
+  redis.call('SET', floor, number)
+  redis.call('HSET', rec, 'v', '1:mutex', 'f', number, 'g', id,
+             'x', string.format('%d%06d', t[1] + (us - over) / 1000000, over), 's', since, 'o', owner)
+  redis.call('PEXPIRE', rec, string.format('%d', ARGV[2] + 3600000))
+  return {1, fence}
 end
 
 local answer = {3, 0}
@@ -123,31 +133,30 @@ end
 return answer
 )lua";
 
-constexpr std::string_view release_body = R"lua(
-local rec, line, tix = KEYS[1], KEYS[2], KEYS[3]
-local id, ticket = ARGV[1], ARGV[2]
-local now = clock()
-local bad, g, x = read(rec)
-if bad then return {4, bad} end
-local freed, moved = 0, false
+constexpr std::string_view release_begins = R"lua(
+local line, tix, ticket = KEYS[2], KEYS[3], ARGV[2]
+local freed, ours = 0, g and g == id
+if ours then
+  if x > now then freed = 1 end
+  redis.call('HDEL', rec, 'g', 'x', 's', 'o')
+  redis.call('PEXPIRE', rec, '3600000')
+end
+if not redis.call('ZRANGE', line, '0', '0')[1] then return freed end
+)lua";
+
+constexpr std::string_view release_ends = R"lua(
+local moved = ours
 if ticket ~= '' then
-  moved = head(line, tix, now) == ticket
+  moved = moved or head(line, tix, now) == ticket
   redis.call('ZREM', line, ticket)
   redis.call('HDEL', tix, ticket, ticket .. ':o')
 end
-if g and g == id then
-  if x > now then freed = 1 end
-  redis.call('HDEL', rec, 'g', 'x', 's', 'o')
-  redis.call('PEXPIRE', rec, keep_text)
-  g, moved = false, true
-end
-if moved and not (g and x > now) then pcall(wake, line, tix, now) end
+if moved and (ours or not (g and x > now)) then pcall(wake, line, tix, now) end
 return freed
 )lua";
 
 // A record that is not ours in any way is no reason to fail the others of the batch.
 constexpr std::string_view renew_leases_body = R"lua(
-local now = clock()
 local out = {}
 for i = 1, #KEYS do
   local h = redis.pcall('HMGET', KEYS[i], 'g', 'x')
@@ -163,7 +172,6 @@ return table.concat(out)
 )lua";
 
 constexpr std::string_view renew_tickets_body = R"lua(
-local now = clock()
 local function renew(rec, line, tix, ticket, lease)
   local mine = redis.pcall('HGET', tix, ticket)
   if type(mine) ~= 'string' or (tonumber(mine) or 0) <= now then return 0, -1 end
@@ -185,20 +193,16 @@ return out
 )lua";
 
 constexpr std::string_view force_body = R"lua(
-local rec, line, tix = KEYS[1], KEYS[2], KEYS[3]
-local now = clock()
-local bad, g, x = read(rec)
-if bad then return {4, bad} end
+local line, tix = KEYS[2], KEYS[3]
 if not g or x <= now then return 0 end
 if g ~= ARGV[1] then return 2 end
 redis.call('HDEL', rec, 'g', 'x', 's', 'o')
-redis.call('PEXPIRE', rec, keep_text)
+redis.call('PEXPIRE', rec, '3600000')
 pcall(wake, line, tix, now)
 return 1
 )lua";
 
 constexpr std::string_view look_body = R"lua(
-local now = clock()
 local function tickets(line, tix)
   local out = {}
   if tonumber(ARGV[1]) == 0 then return out end
@@ -241,12 +245,12 @@ Script script(Part... parts) {
 
 const DlockScripts& DlockScripts::get() {
     static const DlockScripts scripts{
-        .acquire = script(prelude, read, head, acquire_body),
-        .release = script(prelude, read, head, wake, release_body),
-        .renew_leases = script(prelude, renew_leases_body),
-        .renew_tickets = script(prelude, head, renew_tickets_body),
-        .force = script(prelude, read, head, wake, force_body),
-        .look = script(prelude, look_body),
+        .acquire = script(record, acquire_begins, number_tools, head, acquire_in_line, acquire_ends),
+        .release = script(record, release_begins, head, wake, release_ends),
+        .renew_leases = script(clock, number_tools, renew_leases_body),
+        .renew_tickets = script(clock, number_tools, head, renew_tickets_body),
+        .force = script(record, head, wake, force_body),
+        .look = script(clock, look_body),
     };
     return scripts;
 }

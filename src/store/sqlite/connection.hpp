@@ -84,9 +84,10 @@ private:
         TimePoint log_seen;
         std::unique_ptr<Line> line;
     };
+    enum class Then { give_up, wait, again };
     struct Setback {
         Error error;
-        enum class Then { give_up, wait, again } then = Then::give_up;
+        Then then = Then::give_up;
     };
 
     template <class Statements>
@@ -95,13 +96,17 @@ private:
         for (Relief relief = Relief::possible;;) {
             std::optional<Setback> setback = ready(turns);
             if (!setback) {
+                // Kept while others have the database locked: that is what makes them let us in.
                 const Line::Turn turn(turns == Turns::wait ? open_->line.get() : nullptr);
-                auto answer = statements(open_->db);
-                if (!open_->db.failed()) return answer;
+                do {
+                    open_->db.forgive();
+                    auto answer = statements(open_->db);
+                    if (!open_->db.failed()) return answer;
+                } while (open_->db.failure().busy() && may_repeat(Then::wait, deadline) && !moved());
             }
             if (!setback) setback = after_failure(relief);
-            if (setback->then == Setback::Then::give_up) return std::move(setback->error);
-            if (!may_repeat(*setback, deadline)) return std::move(setback->error);
+            if (setback->then == Then::give_up || !may_repeat(setback->then, deadline))
+                return std::move(setback->error);
         }
     }
 
@@ -112,7 +117,8 @@ private:
     std::optional<Setback> prepare(Open& fresh);
     Setback after_failure(Relief& relief);
     static Setback setback(const db::SqliteFailure& failure, const std::string& path);
-    bool may_repeat(const Setback& setback, TimePoint deadline) const;
+    /// False when the time is over; else after a nap, unless it is to be again at once.
+    bool may_repeat(Then how, TimePoint deadline) const;
     void close() noexcept;
 
     Shared& shared_;
