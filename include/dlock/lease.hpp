@@ -16,7 +16,7 @@ namespace dlock {
 namespace engine {
 class Engine;
 class LeaseState;
-}
+}  // namespace engine
 
 /// One held lock. Alive: the client renews it (unless `Renewing::manual`). Destroyed: renewal stops and the
 /// release is queued; the destructor does not wait for the network and never throws; the client repeats the

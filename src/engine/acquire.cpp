@@ -222,8 +222,8 @@ void Engine::ask(const AttemptPtr& attempt, store::Route route, TimePoint now, E
 void Engine::answered(const AttemptPtr& attempt, unsigned call, store::AcquireAnswer answer) {
     with_lock([&](TimePoint now, Effects& effects) {
         if (attempt->machine.over()) return;
-        const bool not_yet = std::holds_alternative<store::Queued>(answer) ||
-                             std::holds_alternative<store::Contended>(answer);
+        const bool not_yet =
+            std::holds_alternative<store::Queued>(answer) || std::holds_alternative<store::Contended>(answer);
         const auto action = feed_answer(*attempt, call, answer, now);
         if (not_yet && action == Action::nothing) tell_waiting(*attempt, effects);
         apply(attempt, action, now, effects);

@@ -194,13 +194,15 @@ void Engine::begin_close(TimePoint at, Effects& effects) {
     life_ = Life::closing;
     // Waiters first: a release must not hand the lock to one of them.
     std::vector<AttemptPtr> waiters;
-    for (const auto& [key, line] : lines_) waiters.insert(waiters.end(), line->queue.begin(), line->queue.end());
+    for (const auto& [key, line] : lines_)
+        waiters.insert(waiters.end(), line->queue.begin(), line->queue.end());
     for (const auto& attempt : waiters)
         apply(attempt, attempt->machine.stop({errc::cancelled, "the client was closed"}, at), at, effects);
 
     std::vector<LeasePtr> leases;
     schedule_.all([&](Timed& item) {
-        if (auto lease = std::dynamic_pointer_cast<LeaseState>(item.shared_from_this())) leases.push_back(lease);
+        if (auto lease = std::dynamic_pointer_cast<LeaseState>(item.shared_from_this()))
+            leases.push_back(lease);
     });
     for (const auto& lease : leases) {
         begin_release(lease, at, effects);
