@@ -166,12 +166,12 @@ void Engine::drop(const LeasePtr& lease) noexcept {
     if (inert()) return;
     {
         const std::lock_guard lock(mutex_);
-        schedule_.remove(*lease);
-        if (lease->phase == LeaseState::Phase::released) return;  // the usual end
+        if (lease->phase == LeaseState::Phase::released) return schedule_.remove(*lease);  // the usual end
     }
     with_lock([&](TimePoint at, Effects& effects) {
         if (lease->phase == LeaseState::Phase::held && life_ != Life::closed)
             begin_release(lease, at, effects);
+        schedule_.remove(*lease);
         // Lost by the holder's own clock, the grant may still stand in the store for its margin.
         if (lease->phase == LeaseState::Phase::lost && life_ == Life::open)
             withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},

@@ -30,7 +30,8 @@ enum class Harm {
     doubled,         ///< the call takes effect twice, as a repeated packet would; one answer
 };
 inline constexpr std::array harms_of_one_call{Harm::refused,       Harm::unknown_before, Harm::silent_before,
-                                              Harm::unknown_after, Harm::silent_after,   Harm::doubled};
+                                              Harm::unknown_after, Harm::silent_after,   Harm::late,
+                                              Harm::doubled};
 
 std::string_view to_string(Harm harm) noexcept;
 
@@ -59,7 +60,7 @@ public:
     /// While it answers true, a pushed wake-up is swallowed.
     void swallow_pushes(std::function<bool()> rule);
 
-    std::chrono::milliseconds delay{100};  ///< of Harm::late; set it before the first call
+    std::chrono::milliseconds delay{250};  ///< of Harm::late; set it before the first call
 
 private:
     friend class FaultStore;
