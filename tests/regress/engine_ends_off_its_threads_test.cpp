@@ -16,7 +16,7 @@ TEST(Regress, the_last_lease_may_end_while_the_stores_thread_still_answers) {
         std::filesystem::temp_directory_path() / ("dlock-regress-" + std::to_string(getpid()) + ".db");
     const std::string url = "sqlite:" + file.string();
     AcquireOptions brief;
-    brief.lease = 400ms;
+    brief.lease = 1s;
     brief.renewing = Renewing::manual;
     AcquireOptions patient;
     patient.wait = patience;
@@ -24,7 +24,7 @@ TEST(Regress, the_last_lease_may_end_while_the_stores_thread_still_answers) {
         const Client first = Client::open(url).value();
         const Client second = Client::open(url).value();
         const auto old = first.mutex(Key("lock")).try_acquire(brief);
-        ASSERT_TRUE(old) << old.error().message();
+        EXPECT_TRUE(old) << old.error().message();
         // Granted by a look at the end of the first one's lease, which is on the worker's thread.
         const auto next = second.mutex(Key("lock")).try_acquire(patient);
         EXPECT_TRUE(next) << next.error().message();

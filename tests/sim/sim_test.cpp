@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 
@@ -18,13 +19,13 @@ namespace {
 
 using core::Planted;
 
-constexpr std::uint64_t seeds = 2000;        ///< within which a planted fault is found
-constexpr std::uint64_t clean_seeds = 4000;  ///< in which nothing is found without one
+constexpr std::uint64_t seeds = 2000;
 
 struct Fault {
     Planted fault;
     std::string_view name;
 };
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 constexpr std::array faults{
     Fault{Planted::margin_ignored, "margin_ignored"},
     Fault{Planted::counted_from_reply, "counted_from_reply"},
@@ -57,13 +58,13 @@ std::string again(std::uint64_t seed, std::string_view planted) {
 
 TEST(Simulation, finds_nothing_in_the_rules_as_they_are) {
     std::uint64_t events = 0;
-    for (std::uint64_t seed = 1; seed <= clean_seeds; ++seed) {
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
         const Outcome outcome = run(seed, Planted::none);
         events += outcome.events;
         ASSERT_FALSE(outcome.violation) << outcome.violation->check << ": " << outcome.violation->what
                                         << "\nseed " << seed << "; again: " << again(seed, "");
     }
-    std::printf("%llu seeds, %llu events\n", static_cast<unsigned long long>(clean_seeds),
+    std::printf("%llu seeds, %llu events\n", static_cast<unsigned long long>(seeds),
                 static_cast<unsigned long long>(events));
 }
 

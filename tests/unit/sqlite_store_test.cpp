@@ -283,6 +283,7 @@ TEST_F(SqliteStore, calls_on_the_loop_are_answered_elsewhere) {
 TEST_F(SqliteStore, a_call_past_its_deadline_is_not_sent) {
     rig.limit = -1ms;
     EXPECT_TRUE(error_of(rig.acquire("k", new_id<GrantId>())) == errc::unavailable);
+    EXPECT_EQ(rig.renew("k", new_id<GrantId>()).renewal, Renewal::unknown);
     EXPECT_FALSE(std::filesystem::exists(file));
 }
 

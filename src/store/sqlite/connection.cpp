@@ -40,6 +40,10 @@ core::StoreTime Moment::store_time() const noexcept {
     return {.now = from_us(now), .wall_us = static_cast<std::uint64_t>(std::max<std::int64_t>(wall, 0))};
 }
 
+Error too_late() {
+    return {errc::unavailable, "the time for the call was over before its turn came", Fault::retry};
+}
+
 Result<std::string> boot_id() {
     constexpr const char* path = "/proc/sys/kernel/random/boot_id";
     char text[36];  // 8-4-4-4-12 hexadecimal digits

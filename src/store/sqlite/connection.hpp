@@ -43,6 +43,9 @@ struct Shared {
         : location(std::move(where)), loop(the_loop), boot(std::move(boot_id)) {}
 };
 
+/// Of a call whose deadline came before it began.
+Error too_late();
+
 /// The 16 bytes that name this boot of the kernel.
 Result<std::string> boot_id();
 
@@ -93,6 +96,7 @@ private:
     template <class Statements>
     auto run(TimePoint deadline, Turns turns, Statements statements)
         -> Result<std::invoke_result_t<Statements&, db::Sqlite&>> {
+        if (shared_.loop.now() >= deadline) return too_late();
         for (Relief relief = Relief::possible;;) {
             std::optional<Setback> setback = ready(turns);
             if (!setback) {

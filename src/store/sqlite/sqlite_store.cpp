@@ -102,6 +102,7 @@ public:
     void acquire(const AcquireRequest& request, Call call, Completion<AcquireAnswer> done) override {
         if (request.mode != core::Mode::exclusive)
             return done(Error(errc::unsupported, "this dlock grants exclusive locks only on SQLite"));
+        plan_clean_up();
         perform(
             call, request,
             [this](Seat& seat, const AcquireRequest& asked, TimePoint deadline) {
@@ -109,7 +110,6 @@ public:
                 return sqlite::acquire(seat.connection, shared_, asked, asker, deadline);
             },
             std::move(done));
-        plan_clean_up();
     }
 
     void renew(std::vector<RenewItem> items, Call call, Completion<std::vector<RenewAnswer>> done) override {
@@ -174,9 +174,7 @@ private:
     Answer in_turn(Seat& seat, Call call, Work work) {
         const auto left = call.deadline - shared_.loop.now();
         const Seat::Taken taken(seat, std::max(left, left.zero()));
-        if (left <= left.zero() || !taken)
-            return Error(errc::unavailable, "the time for the call was over before its turn came",
-                         Fault::retry);
+        if (!taken) return too_late();
         Answer answer = work(seat);
         plan_copying(seat.connection.wal_frames());
         return answer;
