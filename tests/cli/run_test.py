@@ -5,6 +5,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 import unittest
 
 from support import DLOCK, HOLD, Case, wait_gone
@@ -120,13 +121,20 @@ class Turns(Case):
 
 class Signals(Case):
     def test_each_is_forwarded_once(self):
-        script = ("for s in INT TERM HUP QUIT USR1 USR2; do trap \"echo got $s\" $s; done; echo ready $$; "
-                  "while :; do read line && exit 5; done")
-        running = self.start("run", "k", "--", "bash", "-c", script)
+        # Blocked and waited for: a trap of the shell can miss the moment before its `read`.
+        names = ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2")
+        script = ("import signal, sys\n"
+                  f"wanted = {{getattr(signal, 'SIG' + name) for name in {names}}}\n"
+                  "signal.pthread_sigmask(signal.SIG_BLOCK, wanted)\n"
+                  "print('ready', flush=True)\n"
+                  "for _ in wanted: print('got', signal.Signals(signal.sigwait(wanted)).name, flush=True)\n"
+                  "sys.stdin.readline()\n"
+                  "sys.exit(6 if signal.sigpending() else 5)\n")
+        running = self.start("run", "k", "--", sys.executable, "-c", script)
         self.assertTrue(running.out.line().startswith("ready"))
-        for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2"):
+        for name in names:
             running.kill(getattr(signal, "SIG" + name))
-            self.assertEqual(f"got {name}", running.out.line())
+            self.assertEqual(f"got SIG{name}", running.out.line())
         running.process.stdin.write(b"\n")
         running.process.stdin.flush()
         self.assertEqual(5, running.wait())
