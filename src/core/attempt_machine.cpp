@@ -11,7 +11,7 @@ namespace dlock::core {
 using namespace std::chrono_literals;
 
 namespace {
-/// Without a line: how often a contended lock is looked at (at most 5 requests a second and waiter).
+/// Without a line: how often a contended lock is looked at, unless the store says that sooner is worth while.
 constexpr nanoseconds poll_every = 200ms;
 constexpr nanoseconds first_backoff = 50ms;
 constexpr unsigned most_doublings = 4;

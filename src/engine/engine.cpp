@@ -47,6 +47,7 @@ Result<std::shared_ptr<Engine>> Engine::create(const StoreFactory& factory, Clie
                                                Identity identity, std::shared_ptr<Observer> observer,
                                                std::unique_ptr<Host> host) {
     if (auto ok = options.validate(); !ok) return std::move(ok).error();
+    if (auto ok = core::check_text("service", identity.service, 256); !ok) return std::move(ok).error();
     auto* raw = new Engine(options, std::move(identity), std::move(observer), std::move(host));
     // The parent's engine is left as it is in a forked child: its threads are not there, its connections not
     // ours.
@@ -96,9 +97,11 @@ void Engine::tell_of(const LeaseState& lease, Event::Kind kind, const char* deta
     tell(std::move(event), effects);
 }
 
-/// `start(done)` makes one call to the store; its answer comes back here or the time ends.
+/// `start(done)` makes one call to the store; its answer comes back here or the time ends. `silent` is what
+/// no answer means: `unavailable` of a call that only reads, `unknown_outcome` of one that may have changed
+/// something.
 template <class Answer, class Start>
-Result<Answer> Engine::blocking(std::chrono::milliseconds limit, Start start) {
+Result<Answer> Engine::blocking(std::chrono::milliseconds limit, errc silent, Start start) {
     if (auto ok = usable(); !ok) return std::move(ok).error();
     {
         const std::lock_guard lock(mutex_);
@@ -107,13 +110,12 @@ Result<Answer> Engine::blocking(std::chrono::milliseconds limit, Start start) {
     auto gate = std::make_shared<Gate<Result<Answer>>>();
     start([gate](Result<Answer> answer) { gate->put(std::move(answer)); });
     if (auto answer = gate->wait_for(limit)) return std::move(*answer);
-    return Error(errc::unavailable,
-                 "the store did not answer within " + std::to_string(limit.count()) + " ms", Fault::retry);
+    return Error(silent, "the store did not answer within " + std::to_string(limit.count()) + " ms");
 }
 
 Result<Page> Engine::inspect(store::InspectRequest request) {
     const auto limit = std::max<std::chrono::milliseconds>(options_.call_timeout, 10s);
-    return blocking<Page>(limit, [&](auto done) {
+    return blocking<Page>(limit, errc::unavailable, [&](auto done) {
         store_->inspect(request, {now() + limit, {}}, std::move(done));
     });
 }
@@ -121,7 +123,7 @@ Result<Page> Engine::inspect(store::InspectRequest request) {
 Result<Forced> Engine::force_release(const Key& key, std::string_view seen) {
     if (auto ok = key.check(); !ok) return std::move(ok).error();
     const auto limit = 4 * options_.call_timeout;
-    auto forced = blocking<Forced>(limit, [&](auto done) {
+    auto forced = blocking<Forced>(limit, errc::unknown_outcome, [&](auto done) {
         store_->force_release(key, std::string(seen), {now() + limit, {}}, std::move(done));
     });
     if (forced && *forced == Forced::done) {
@@ -135,10 +137,11 @@ Result<Forced> Engine::force_release(const Key& key, std::string_view seen) {
 Result<void> Engine::renew_now(const LeasePtr& lease) {
     if (!lease->held()) return Error(errc::lost, "the lease is over");
     const TimePoint sent = now();
-    auto answers = blocking<std::vector<store::RenewAnswer>>(options_.call_timeout, [&](auto done) {
-        store_->renew({{lease->subject, lease->grant, lease->machine.lease(), lease->handle}},
-                      {sent + options_.call_timeout, {}}, std::move(done));
-    });
+    auto answers = blocking<std::vector<store::RenewAnswer>>(
+        options_.call_timeout, errc::unknown_outcome, [&](auto done) {
+            store_->renew({{lease->subject, lease->grant, lease->machine.lease(), lease->handle}},
+                          {sent + options_.call_timeout, {}}, std::move(done));
+        });
     if (!answers) return std::move(answers).error();
     const store::RenewAnswer answer = answers->front();
     with_lock([&](TimePoint at, Effects& effects) { lease_answered(lease, answer, sent, at, effects); });
@@ -164,7 +167,7 @@ Result<void> Engine::renew(const LeaseId& id, std::chrono::milliseconds lease) {
     if (auto ok = check_acquire(id.key(), options, {}); !ok) return ok;
     const auto subject = std::make_shared<const store::Subject>(id.key(), owner_);
     const auto limit = options_.call_timeout;
-    auto answers = blocking<std::vector<store::RenewAnswer>>(limit, [&](auto done) {
+    auto answers = blocking<std::vector<store::RenewAnswer>>(limit, errc::unknown_outcome, [&](auto done) {
         store_->renew({{subject, core::grant_id(id.secret()), lease, id.handle()}}, {now() + limit, {}},
                       std::move(done));
     });
@@ -175,7 +178,7 @@ Result<void> Engine::renew(const LeaseId& id, std::chrono::milliseconds lease) {
 Result<void> Engine::release(const LeaseId& id) {
     const auto subject = std::make_shared<const store::Subject>(id.key(), owner_);
     const auto limit = options_.call_timeout;
-    auto answer = blocking<store::Released>(limit, [&](auto done) {
+    auto answer = blocking<store::Released>(limit, errc::unknown_outcome, [&](auto done) {
         store_->release({subject, core::grant_id(id.secret()), core::Mode::exclusive, id.handle(), {}},
                         {now() + limit, {}}, std::move(done));
     });

@@ -141,7 +141,7 @@ private:
     void tell(Event event, Effects& effects);
     void tell_of(const LeaseState& lease, Event::Kind kind, const char* detail, Effects& effects);
     template <class Answer, class Start>
-    Result<Answer> blocking(std::chrono::milliseconds limit, Start start);
+    Result<Answer> blocking(std::chrono::milliseconds limit, errc silent, Start start);
     [[nodiscard]] Result<void> usable() const;
     [[nodiscard]] bool settled() const;
     void begin_close(TimePoint at, Effects& effects);

@@ -263,6 +263,8 @@ TEST_F(EngineTest, bad_input_names_the_field) {
     EXPECT_THAT(detail(mutex.try_acquire({}, context)), HasSubstr("note"));
     EXPECT_THAT(detail(client.list({.limit = 0})), HasSubstr("limit"));
     EXPECT_FALSE(Client::open("memory:x", {.call_timeout = 0ms}));
+    EXPECT_THAT(detail(Client::open("memory:x", {}, Identity(std::string(257, 's')))), HasSubstr("service"));
+    EXPECT_THAT(detail(Client::open("memory:x", {}, Identity("\xff"))), HasSubstr("service"));
     EXPECT_FALSE(Client::open("nonsense"));
     EXPECT_TRUE(client.list()->locks.empty());
 }
