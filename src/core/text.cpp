@@ -49,12 +49,17 @@ void append_escaped(std::string& out, char c) {
 
 std::string to_hex(std::string_view bytes) {
     std::string text;
-    text.reserve(bytes.size() * 2);
-    for (const char c : bytes) {
-        text += lower_digits[byte(c) >> 4];
-        text += lower_digits[byte(c) & 15];
-    }
+    append_hex(text, bytes);
     return text;
+}
+
+void append_hex(std::string& text, std::string_view bytes) {
+    std::size_t at = text.size();
+    text.resize(at + 2 * bytes.size());
+    for (const char c : bytes) {
+        text[at++] = lower_digits[byte(c) >> 4];
+        text[at++] = lower_digits[byte(c) & 15];
+    }
 }
 
 int hex_value(char digit) noexcept {

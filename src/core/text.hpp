@@ -13,6 +13,7 @@ namespace dlock::core {
 
 /// Lower case, two digits a byte.
 std::string to_hex(std::string_view bytes);
+void append_hex(std::string& text, std::string_view bytes);
 /// The value of one hexadecimal digit of either case, or -1.
 int hex_value(char digit) noexcept;
 

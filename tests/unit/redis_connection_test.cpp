@@ -32,7 +32,7 @@ TEST(RedisPeer, AnswersMayComeByteByByte) {
     FakeServer server(
         [](const std::vector<std::string>& command) -> std::string {
             if (command[0] == "CLIENT") return "+OK\r\n";
-            return "*2\r\n:1\r\n:1764530000000001\r\n";
+            return "$16\r\n1764530000000001\r\n";
         },
         FakeServer::Pieces::bytes);
     StoreClient client(server.url());
@@ -51,10 +51,10 @@ TEST(RedisPeer, NoRedisAtAllIsAnErrorThatSaysSo) {
 TEST(RedisPeer, GarbageInPlaceOfAnAnswerIsUnknownAndTheConnectionIsMadeAnew) {
     for (const std::string garbage :
          {"garbage\r\n", "$5\r\nhello\r\n", "*2\r\n:9\r\n:1\r\n", "*1\r\n:1\r\n", ":1\r\n",
-          "*2\r\n:1\r\n$1\r\nx\r\n", "%1\r\n+a\r\n+b\r\n", "*2\r\n:2\r\n:0\r\n:7\r\n"}) {
+          "*2\r\n:1\r\n:5\r\n", "$2\r\n5x\r\n", "%1\r\n+a\r\n+b\r\n", "*2\r\n:2\r\n:0\r\n:7\r\n"}) {
         std::atomic<unsigned> greetings = 0;
         FakeServer server([&](const std::vector<std::string>& command) -> std::string {
-            if (command[0] != "CLIENT") return greetings == 1 ? garbage : "*2\r\n:1\r\n:77\r\n";
+            if (command[0] != "CLIENT") return greetings == 1 ? garbage : "$2\r\n77\r\n";
             ++greetings;
             return "+OK\r\n";
         });
@@ -118,7 +118,7 @@ TEST(RedisPeer, ATextOfAScriptGoesOnceHoweverManyNeedIt) {
         if (command[0] == "EVAL") ++evals;
         if (command[0] == "EVALSHA") ++shas;
         if (command[0] == "EVALSHA" && evals == 0) return "-NOSCRIPT No matching script\r\n";
-        return "*2\r\n:1\r\n:5\r\n";
+        return "$1\r\n5\r\n";
     });
     StoreClient client(server.url());
     std::vector<std::future<AcquireAnswer>> answers;
@@ -131,7 +131,7 @@ TEST(RedisPeer, ATextOfAScriptGoesOnceHoweverManyNeedIt) {
 TEST(RedisPeer, AServerThatForgetsScriptsAllTheTimeStillServes) {
     FakeServer server([&](const std::vector<std::string>& command) -> std::string {
         if (command[0] == "CLIENT") return "+OK\r\n";
-        return command[0] == "EVALSHA" ? "-NOSCRIPT No matching script\r\n" : "*2\r\n:1\r\n:5\r\n";
+        return command[0] == "EVALSHA" ? "-NOSCRIPT No matching script\r\n" : "$1\r\n5\r\n";
     });
     StoreClient client(server.url());
     std::vector<std::future<AcquireAnswer>> answers;
@@ -159,7 +159,7 @@ TEST(RedisAuth, AUserWithOnlyTheDocumentedRightsIsEnough) {
     RedisServer server(
         {.password = {},
          .users = {"app on >secret resetkeys ~dlock:* resetchannels &dlock:wake:* -@all +evalsha +eval "
-                   "+time +get +set +hmget +hget +hset +hdel +exists +pexpire +zadd +zrem +zrange +zrank "
+                   "+time +getset +set +hmget +hget +hset +hdel +exists +pexpire +zadd +zrem +zrange +zrank "
                    "+zcard +publish +subscribe +scan"},
          .replica_of = {},
          .more = {}});
@@ -180,7 +180,7 @@ TEST(RedisAuth, AUserWithOnlyTheDocumentedRightsIsEnough) {
 
 TEST(RedisAuth, AMissingRightIsNamedAndNothingIsHalfWritten) {
     RedisServer server({.password = {},
-                        .users = {"app on >secret ~other:* +@all", "weak on >secret ~dlock:* +@all -set"},
+                        .users = {"app on >secret ~other:* +@all", "weak on >secret ~dlock:* +@all -getset"},
                         .replica_of = {},
                         .more = {}});
     StoreClient app("redis://app:secret@127.0.0.1:" + std::to_string(server.port()));
@@ -330,7 +330,7 @@ TEST(RedisCandidates, LoadingIsWaitedOutOrReported) {
     std::atomic<bool> loading = true;
     FakeServer server([&](const std::vector<std::string>& command) -> std::string {
         if (command[0] == "CLIENT") return "+OK\r\n";
-        return loading ? "-LOADING Redis is loading the dataset in memory\r\n" : "*2\r\n:1\r\n:5\r\n";
+        return loading ? "-LOADING Redis is loading the dataset in memory\r\n" : "$1\r\n5\r\n";
     });
     StoreClient client(server.url());
     const Error error = error_of_answer(client.acquire("k", grant(1)));

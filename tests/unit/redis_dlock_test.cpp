@@ -246,6 +246,46 @@ TEST_F(RedisDlock, TicketsAreServedInOrderOfArrival) {
     fence_of(client_->acquire("k", grant(9)));
 }
 
+TEST_F(RedisDlock, AMarkInTheRecordTellsThatTheLineHasToBeAsked) {
+    fence_of(client_->acquire("k", grant(1)));
+    EXPECT_EQ(redis({"HEXISTS", "dlock:{k}", "w"}), "0");
+    static_cast<void>(client_->acquire("k", grant(2), {.ticket = ticket(2)}));
+    EXPECT_EQ(redis({"HGET", "dlock:{k}", "w"}), "1");
+    EXPECT_EQ(client_->release("k", grant(1)).value(), Released::released);
+    fence_of(client_->acquire("k", grant(2), {.ticket = ticket(2)}));
+    EXPECT_EQ(redis({"HEXISTS", "dlock:{k}", "w"}), "0") << "nobody is left";
+    EXPECT_EQ(client_->release("k", grant(2)).value(), Released::released);
+    redis({"CONFIG", "RESETSTAT"});
+    fence_of(client_->acquire("k", grant(3)));
+    EXPECT_EQ(client_->release("k", grant(3)).value(), Released::released);
+    EXPECT_EQ(redis({"INFO", "commandstats"}).find("zrange"), std::string::npos)
+        << "a free lock asks no line";
+}
+
+TEST_F(RedisDlock, WithoutTheRecordTheLineIsAsked) {
+    fence_of(client_->acquire("k", grant(1)));
+    static_cast<void>(client_->acquire("k", grant(2), {.ticket = ticket(2)}));
+    redis({"DEL", "dlock:{k}"});
+    EXPECT_TRUE(std::holds_alternative<Contended>(client_->acquire("k", grant(9))))
+        << "no newcomer overtakes";
+    static_cast<void>(client_->acquire("k", grant(3), {.ticket = ticket(3)}));
+    fence_of(client_->acquire("k", grant(2), {.ticket = ticket(2)}));
+    EXPECT_EQ(redis({"HGET", "dlock:{k}", "w"}), "1") << "the next one waits still";
+    EXPECT_EQ(client_->release("k", grant(2)).value(), Released::released);
+    EXPECT_TRUE(std::holds_alternative<Contended>(client_->acquire("k", grant(9))));
+    fence_of(client_->acquire("k", grant(3), {.ticket = ticket(3)}));
+}
+
+TEST_F(RedisDlock, AMarkOfALineThatDiedOutHoldsNobodyUp) {
+    fence_of(client_->acquire("k", grant(1)));
+    static_cast<void>(client_->acquire("k", grant(2), {.ticket = ticket(2)}));
+    EXPECT_EQ(client_->release("k", grant(1)).value(), Released::released);
+    expire_ticket("k", ticket(2));
+    fence_of(client_->acquire("k", grant(3)));
+    EXPECT_EQ(redis({"HEXISTS", "dlock:{k}", "w"}), "0");
+    EXPECT_EQ(redis({"EXISTS", "dlock:{k}:line", "dlock:{k}:tickets"}), "0");
+}
+
 TEST_F(RedisDlock, AGrantCanMoveTheTicketToTheTail) {
     fence_of(client_->acquire("k", grant(1)));
     for (unsigned i = 2; i <= 3; ++i)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/answers.hpp"
 
+#include <charconv>
+
 #include "store/owner_json.hpp"
 #include "store/redis/names.hpp"
 
@@ -31,10 +33,17 @@ Error in_record(const Error& error, const Key& key) {
                                       error.detail + ")"};
 }
 
-std::string OwnerText::of(const std::shared_ptr<const Owner>& owner) {
+std::optional<Fence> fence_of(std::string_view digits) {
+    Fence number;
+    const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number.value);
+    if (failed != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+    return number;
+}
+
+std::shared_ptr<const std::string> OwnerText::of(const std::shared_ptr<const Owner>& owner) {
     const std::lock_guard lock(mutex_);
     if (last_ != owner) {
-        text_ = to_json(*owner);
+        text_ = std::make_shared<const std::string>(to_json(*owner));
         last_ = owner;
     }
     return text_;

@@ -17,6 +17,9 @@ inline std::chrono::system_clock::time_point to_wall(long long us) {
     return std::chrono::system_clock::time_point(std::chrono::microseconds(us));
 }
 
+/// A fence from its digits.
+std::optional<Fence> fence_of(std::string_view digits);
+
 /// Why a record of this version field is not for us; empty for "1:mutex".
 std::string problem_of(std::string_view version);
 /// The error for a script's refusal.
@@ -28,12 +31,12 @@ Error in_record(const Error& error, const Key& key);
 /// The JSON of owners, which mostly is that of the same one again. Any thread.
 class OwnerText {
 public:
-    std::string of(const std::shared_ptr<const Owner>& owner);
+    std::shared_ptr<const std::string> of(const std::shared_ptr<const Owner>& owner);
 
 private:
     std::mutex mutex_;
     std::shared_ptr<const Owner> last_;
-    std::string text_;
+    std::shared_ptr<const std::string> text_;
 };
 
 Request script_request(Command& command, const Script& script, const Call& call,

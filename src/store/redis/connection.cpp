@@ -11,7 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t eager = 4;  ///< measured: 2 to 8 are alike, 1 halves two callers, 16 delays many
+constexpr std::size_t eager = 4;    ///< measured: 2 to 8 are alike, 1 halves two callers, 16 delays many
+constexpr std::size_t bunch = 8;    ///< so many unsent are worth a system call of their own
+constexpr std::size_t plenty = 64;  ///< unanswered: the server has enough to do, or does not answer at all
 constexpr std::size_t piece = 64 * 1024;  ///< bytes handed to the stream at once
 constexpr std::size_t read_size = 16 * 1024;
 constexpr auto first_backoff = 10ms;
@@ -60,13 +62,18 @@ void Connection::call(Request request) {
         unsent_.push_back(std::move(request));
         if (link_ == nullptr)
             want_link();
-        else if (can_send() && link_->sent.size() < eager && !(loop_.here() && running_))
+        else if (can_send() && worth_sending() && !(loop_.here() && running_))
             late = flush(lock);
     }
     refuse(std::move(late));
 }
 
 bool Connection::can_send() const { return !link_->sending && !link_->blocked && !link_->leaving; }
+
+bool Connection::worth_sending() const {
+    const std::size_t unanswered = link_->sent.size();
+    return unanswered < eager || (unanswered < plenty && unsent_.size() >= bunch);
+}
 
 bool Connection::idle() const {
     const std::lock_guard lock(mutex_);

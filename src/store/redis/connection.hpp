@@ -35,9 +35,9 @@ struct Request {
 /// One connection to the primary, made at its first request and made again when it is lost.
 ///
 /// This file decides who reads the socket: the loop's thread reads and runs completions. Callers append and
-/// send by themselves on their own threads: whoever finds nobody sending sends everything that is there, and
-/// with `eager` requests unanswered the rest waits for the reader, who sends it as one piece. That merges the
-/// commands of concurrent callers.
+/// send by themselves on their own threads: whoever finds nobody sending sends everything that is there. With
+/// `eager` requests unanswered the rest waits, for the reader or until it is a `bunch`, and is sent as one
+/// piece. That merges the commands of concurrent callers.
 ///
 /// Any thread, unless said otherwise. Completions run on the loop's thread or, for what is refused at once,
 /// the caller's; never under the lock.
@@ -98,6 +98,7 @@ private:
     bool send_out(const std::shared_ptr<Link>& link, Lock& lock);
     void watch_deadline(TimePoint deadline);
     [[nodiscard]] bool can_send() const;
+    [[nodiscard]] bool worth_sending() const;
     /// False when the reply makes no sense.
     bool answer(Link& link, ReplyPtr reply, std::vector<Answered>& answered, std::vector<Request>& again);
     static void send_again(Link& link, Request request, std::vector<Request>& again);

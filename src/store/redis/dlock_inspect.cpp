@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/dlock_inspect.hpp"
 
-#include <charconv>
-
 #include "core/text.hpp"
 #include "store/owner_json.hpp"
 #include "store/redis/answers.hpp"
@@ -35,13 +33,6 @@ std::vector<WaiterInfo> waiters_of(const redisReply& list) {
         waiters.push_back(std::move(waiter));
     }
     return waiters;
-}
-
-std::optional<Fence> fence_of(std::string_view digits) {
-    Fence number;
-    const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number.value);
-    if (failed != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-    return number;
 }
 
 void add_holder(const redisReply& record, LockInfo& info) {
@@ -91,13 +82,7 @@ Key shown_key(const std::string& name) { return Key(key_of(name).value_or(name))
 void look_at_names(Links& links, Call call, const std::vector<std::string>& found,
                    const Listing::Rows& done) {
     std::vector<Names> names;
-    for (const std::string& name : found) {
-        Names parts{std::string_view()};
-        parts.record = name;
-        parts.line = name + ":line";
-        parts.tickets = name + ":tickets";
-        names.push_back(std::move(parts));
-    }
+    for (const std::string& name : found) names.push_back(Names::of_record(name));
     look(links, names, 0, call, [found, done](const Result<ReplyPtr>& reply) {
         if (!reply) return done(reply.error());
         std::vector<LockInfo> rows;

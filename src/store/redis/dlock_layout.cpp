@@ -30,11 +30,11 @@ bool is_holder(const redisReply& reply) {
 }
 
 bool is_acquire_answer(const redisReply& reply) {
+    if (is_string(reply)) return fence_of(text(reply)).has_value();
     if (!is_array(reply) || reply.elements < 2 || !is_integer(at(reply, 0))) return false;
     if (is_refusal(reply)) return true;
     if (!is_integer(at(reply, 1))) return false;
     const long long code = at(reply, 0).integer;
-    if (code == granted_code) return reply.elements == 2;
     if (code != queued_code && code != contended_code) return false;
     return reply.elements == 2 || (reply.elements == 2 + holder_size && is_holder(reply));
 }
@@ -82,12 +82,9 @@ std::optional<HolderInfo> holder_of(const redisReply& reply) {
 }
 
 AcquireAnswer acquire_answer(const redisReply& reply, const Key& key) {
+    if (is_string(reply)) return Granted{.fence = fence_of(text(reply)), .handle = {}, .counted_from = {}};
     const long long code = at(reply, 0).integer;
     if (code == refused_code) return refusal(key, text(at(reply, 1)));
-    if (code == granted_code)
-        return Granted{.fence = Fence{static_cast<std::uint64_t>(at(reply, 1).integer)},
-                       .handle = {},
-                       .counted_from = {}};
     std::optional<HolderInfo> holder = holder_of(reply);
     if (code == queued_code)
         return Queued{.holder = std::move(holder), .place = static_cast<std::size_t>(at(reply, 1).integer)};
@@ -115,11 +112,14 @@ void DlockLayout::acquire(const AcquireRequest& request, Call call, Completion<A
     const Names names(request.subject->key.bytes());
     const bool joins = request.place.line == Place::Line::join;
     const bool rejoins = request.place.after_grant == Place::AfterGrant::rejoin;
-    Command command(script, 4, 7);
+    Command command(script, 4, joins ? 7 : 3);
     command.add(names.record).add(floor_name).add(names.line).add(names.tickets);
-    command.add(request.attempt.hex()).add(request.lease.count()).add(owners_.of(request.subject->owner));
-    command.add(joins ? request.place.ticket.hex() : std::string());
-    command.add(request.place.ticket_lease.count()).add(rejoins ? "rejoin" : "leave").add(instance_);
+    command.add(request.attempt).add(request.lease.count()).add(*owners_.of(request.subject->owner));
+    if (joins)
+        command.add(request.place.ticket)
+            .add(request.place.ticket_lease.count())
+            .add(rejoins ? "rejoin" : "leave")
+            .add(instance_);
     const auto answer = [subject = request.subject, done = std::move(done)](Result<ReplyPtr> reply) {
         if (reply) return done(acquire_answer(**reply, subject->key));
         done(in_record(reply.error(), subject->key));
@@ -137,7 +137,7 @@ void DlockLayout::renew(std::vector<RenewItem> items, Call call, Completion<std:
         Command command(DlockScripts::get().renew_leases, part.size(), 2 * part.size());
         for (const std::size_t i : part) command.add(Names(items[i].subject->key.bytes()).record);
         for (const std::size_t i : part)
-            command.add(std::get<GrantId>(items[i].id).hex()).add(items[i].lease.count());
+            command.add(std::get<GrantId>(items[i].id)).add(items[i].lease.count());
         send_renewals(*links_, call, {std::move(command), DlockScripts::get().renew_leases, letters},
                       std::move(part), gather);
     }
@@ -145,7 +145,7 @@ void DlockLayout::renew(std::vector<RenewItem> items, Call call, Completion<std:
         Command command(DlockScripts::get().renew_tickets, 3 * part.size(), 2 * part.size());
         for (const std::size_t i : part) add_names(command, items[i].subject->key);
         for (const std::size_t i : part)
-            command.add(std::get<TicketId>(items[i].id).hex()).add(items[i].lease.count());
+            command.add(std::get<TicketId>(items[i].id)).add(items[i].lease.count());
         send_renewals(*links_, call, {std::move(command), DlockScripts::get().renew_tickets, turns},
                       std::move(part), gather);
     }
@@ -153,9 +153,10 @@ void DlockLayout::renew(std::vector<RenewItem> items, Call call, Completion<std:
 
 void DlockLayout::release(const ReleaseRequest& request, Call call, Completion<Result<Released>> done) {
     const Script& script = DlockScripts::get().release;
-    Command command(script, 3, 2);
+    Command command(script, 3, request.ticket ? 2 : 1);
     add_names(command, request.subject->key);
-    command.add(request.attempt.hex()).add(request.ticket ? request.ticket->hex() : std::string());
+    command.add(request.attempt);
+    if (request.ticket) command.add(*request.ticket);
     const auto answer = [subject = request.subject, done = std::move(done)](Result<ReplyPtr> reply) {
         const Result<long long> code = status_of(reply, subject->key);
         if (!code) return done(code.error());

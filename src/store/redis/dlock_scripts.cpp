@@ -11,7 +11,7 @@ constexpr std::string_view number_tools = R"lua(
 local keep = 3600000
 local function digits(n)
   if n < 10000000 then return string.format('%d', n) end
-  local low = math.fmod(n, 10000000)
+  local low = n % 10000000
   return string.format('%d%07d', (n - low) / 10000000, low)
 end
 )lua";
@@ -21,19 +21,19 @@ local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 )lua";
 
-// The record, checked: its grant, expiry and last fence. Without closures, since making one costs as much as
-// a command: what only contention needs is defined behind the way of the free lock.
+// The record, checked: its grant, expiry, last fence and mark. Without closures, since making one costs as
+// much as a command: what only contention needs is defined behind the way of the free lock.
 constexpr std::string_view record = R"lua(
 local rec, id = KEYS[1], ARGV[1]
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local h = redis.call('HMGET', rec, 'v', 'g', 'x', 'f')
-local g, x, f = h[2], 0, 0
-if h[1] == '1:mutex' then
+local h = redis.call('HMGET', rec, 'v', 'g', 'x', 'f', 'w')
+local known, g, x, f, w = h[1], h[2], 0, 0, h[5]
+if known == '1:mutex' then
   x, f = tonumber(h[3] or 0), tonumber(h[4])
   if not x or not f then return {4, 'damaged'} end
-elseif h[1] or redis.call('EXISTS', rec) == 1 then
-  return {4, h[1] or ''}
+elseif known or redis.call('EXISTS', rec) == 1 then
+  return {4, known or ''}
 end
 )lua";
 
@@ -63,12 +63,13 @@ local function wake(line, tix, now)
 end
 )lua";
 
+// Whoever stands in line marks the record, if there is one; so a free lock does not ask for the line.
 constexpr std::string_view acquire_begins = R"lua(
 local floor, line, tix, owner, ticket = KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4]
-local rejoins = ticket ~= '' and ARGV[6] == 'rejoin'
+local rejoins = ARGV[6] == 'rejoin'
 local held = g and x > now
-if held and g == id then return {1, f} end
-local alone = not held and not redis.call('ZRANGE', line, '0', '0')[1]
+if held and g == id then return h[4] end
+local alone = not held and (known and not w or not redis.call('ZRANGE', line, '0', '0')[1])
 local grants, stand = alone, nil
 if not alone or rejoins then
 )lua";
@@ -95,33 +96,44 @@ end
 
 constexpr std::string_view acquire_ends = R"lua(
 if grants then
-  local last = tonumber(redis.call('GET', floor) or 0)
-  if not last then return {4, 'damaged floor'} end
-  local fence = math.max(f + 1, last + 1, now)
-  if fence >= 9007199254740992 then return {4, 'damaged: no fences left'} end
-  if ticket ~= '' and not alone then
-    redis.call('ZREM', line, ticket)
-    redis.call('HDEL', tix, ticket, ticket .. ':o')
+  local since = t[1] .. string.format('%06d', t[2])
+  local before = redis.call('GETSET', floor, since)
+  local last = tonumber(before or 0)
+  local fence, number = now, since
+  if f >= fence then fence = f + 1 end
+  if last and last >= fence then fence = last + 1 end
+  if not last or fence >= 9007199254740992 then
+    if before then redis.call('SET', floor, before) end
+    return {4, last and 'damaged: no fences left' or 'damaged floor'}
+  end
+  if fence > now then
+    local low = fence % 10000000
+    number = string.format('%d%07d', (fence - low) / 10000000, low)
+    redis.call('SET', floor, number)
+  end
+  local marks = rejoins
+  if not alone then
+    if ticket then
+      redis.call('ZREM', line, ticket)
+      redis.call('HDEL', tix, ticket, ticket .. ':o')
+    end
+    marks = marks or redis.call('ZRANGE', line, '0', '0')[1]
   end
   if rejoins then stand() end
-  local since = t[1] .. string.format('%06d', t[2])
-  local number = since
-  if fence > now then
-    local low = math.fmod(fence, 10000000)
-    number = string.format('%d%07d', (fence - low) / 10000000, low)
-  end
   local us = t[2] + ARGV[2] * 1000
-  local over = math.fmod(us, 1000000)
-  redis.call('SET', floor, number)
+  local over = us % 1000000
   redis.call('HSET', rec, 'v', '1:mutex', 'f', number, 'g', id,
              'x', string.format('%d%06d', t[1] + (us - over) / 1000000, over), 's', since, 'o', owner)
   redis.call('PEXPIRE', rec, string.format('%d', ARGV[2] + 3600000))
-  return {1, fence}
+  if marks and not w then redis.call('HSET', rec, 'w', '1') end
+  if w and not marks then redis.call('HDEL', rec, 'w') end
+  return number
 end
 
 local answer = {3, 0}
-if ticket ~= '' then
+if ticket then
   stand()
+  if known and not w then redis.call('HSET', rec, 'w', '1') end
   answer = {2, redis.call('ZRANK', line, ticket)}
 end
 if held then
@@ -135,18 +147,18 @@ return answer
 
 constexpr std::string_view release_begins = R"lua(
 local line, tix, ticket = KEYS[2], KEYS[3], ARGV[2]
-local freed, ours = 0, g and g == id
+local freed, ours = 0, g == id
 if ours then
   if x > now then freed = 1 end
   redis.call('HDEL', rec, 'g', 'x', 's', 'o')
-  redis.call('PEXPIRE', rec, '3600000')
+  if x > now + 3600000000 then redis.call('PEXPIRE', rec, '3600000') end
 end
-if not redis.call('ZRANGE', line, '0', '0')[1] then return freed end
+if not ticket and not (ours and w) then return freed end
 )lua";
 
 constexpr std::string_view release_ends = R"lua(
 local moved = ours
-if ticket ~= '' then
+if ticket then
   moved = moved or head(line, tix, now) == ticket
   redis.call('ZREM', line, ticket)
   redis.call('HDEL', tix, ticket, ticket .. ':o')

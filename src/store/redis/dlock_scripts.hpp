@@ -7,32 +7,34 @@
 ///
 ///     v  "1:mutex": layout version and kind     g  id of the grant (hex); missing while free
 ///     f  last fence                             x  its expiry, s  its beginning: microseconds of the
-///     server's clock
+///     w  "1" when anybody may stand in line         server's clock
 ///                                               o  its owner as JSON
 ///
-/// and lives until one hour after lease or release. A ticket T is a member of the line with its arrival as
-/// score, and two fields of `tickets`: T = its expiry, T:o = "<client instance>;<owner JSON>".
+/// and lives until one hour after the lease that was set last, or after its release where that is sooner by
+/// another hour. Whoever finds no record looks at the line. A ticket T is a member of the line with its
+/// arrival as score, and two fields of `tickets`: T = its expiry, T:o = "<client instance>;<owner JSON>".
 ///
 /// Refusals are {4, version}: the record is not of this version and kind. They and everything else that can
 /// fail come before the first write, since Redis takes nothing back.
 ///
-/// Rights: +evalsha +eval (and +time +get +set +hmget +hget +hset +hdel +exists +pexpire +zadd +zrem +zrange
-/// +zrank +zcard +publish, which the scripts call), +subscribe, +scan for lists, +client|setname and +role if
-/// allowed; keys ~dlock:*, channels &dlock:wake:*.
+/// Rights: +evalsha +eval (and +time +getset +set +hmget +hget +hset +hdel +exists +pexpire +zadd +zrem
+/// +zrange +zrank +zcard +publish, which the scripts call), +subscribe, +scan for lists, +client|setname and
+/// +role if allowed; keys ~dlock:*, channels &dlock:wake:*.
 namespace dlock::store::redis {
 
 /// Codes at the head of answers.
-inline constexpr long long granted_code = 1;
 inline constexpr long long queued_code = 2;
 inline constexpr long long contended_code = 3;
 inline constexpr long long refused_code = 4;
 
 struct DlockScripts {
-    /// KEYS record, floor, line, tickets; ARGV attempt, lease ms, owner, ticket or "", ticket lease ms,
-    /// "rejoin" or "leave", instance. {1, fence} | {2, place, HOLDER} | {3, 0, HOLDER} | refusal, where
-    /// HOLDER is id, fence, held us, left us, since us, owner; or nothing when the lock is free.
+    /// KEYS record, floor, line, tickets; ARGV attempt, lease ms, owner, and of those who join the line
+    /// ticket, ticket lease ms, "rejoin" or "leave", instance. The fence as digits | {2, place, HOLDER} | {3,
+    /// 0, HOLDER} | refusal, where HOLDER is id, fence, held us, left us, since us, owner; or nothing when
+    /// the lock is free.
     Script acquire;
-    /// KEYS record, line, tickets; ARGV attempt, ticket or "". 1 released | 0 not owner | refusal.
+    /// KEYS record, line, tickets; ARGV attempt, and the ticket where there is one. 1 released | 0 not owner
+    /// | refusal.
     Script release;
     /// KEYS records; ARGV (id, lease ms) for each. One letter for each: r renewed, l lost.
     Script renew_leases;

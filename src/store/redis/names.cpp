@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/names.hpp"
 
+#include <utility>
+
 #include "core/text.hpp"
 
 namespace dlock::store::redis {
@@ -8,9 +10,7 @@ namespace {
 
 constexpr std::string_view record_start = "dlock:{";
 
-std::string escape_key(std::string_view key) {
-    std::string escaped;
-    escaped.reserve(key.size());
+void append_escaped(std::string& escaped, std::string_view key) {
     for (const char c : key) {
         if (c == '{')
             escaped += "%7B";
@@ -21,15 +21,37 @@ std::string escape_key(std::string_view key) {
         else
             escaped += c;
     }
+}
+
+std::string escape_key(std::string_view key) {
+    std::string escaped;
+    append_escaped(escaped, key);
     return escaped;
 }
 
 }  // namespace
 
 Names::Names(std::string_view key) {
-    record.append(record_start).append(escape_key(key)) += '}';
-    line = record + ":line";
-    tickets = record + ":tickets";
+    record.reserve(key.size() + 16);
+    record.append(record_start);
+    append_escaped(record, key);
+    record += '}';
+    add_parts();
+}
+
+Names Names::of_record(std::string name) {
+    Names names{std::string_view()};
+    names.record = std::move(name);
+    names.add_parts();
+    return names;
+}
+
+void Names::add_parts() {
+    for (const auto& [part, end] : {std::pair(&line, ":line"), std::pair(&tickets, ":tickets")}) {
+        part->clear();
+        part->reserve(record.size() + 8);
+        part->append(record).append(end);
+    }
 }
 
 std::optional<std::string> key_of(std::string_view record_name) {

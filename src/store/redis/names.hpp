@@ -26,6 +26,10 @@ struct Names {
     std::string line;
     std::string tickets;
     explicit Names(std::string_view key);
+    static Names of_record(std::string name);
+
+private:
+    void add_parts();
 };
 
 /// The key of a record's name; nothing when no key has this name.

@@ -195,8 +195,8 @@ void PlainLayout::acquire(const AcquireRequest& request, Call call, Completion<A
     const Script& script = PlainScripts::get().acquire;
     Command command(script, 2, 4);
     command.add(key.bytes()).add(companion_of(key));
-    command.add(request.attempt.hex()).add(request.lease.count()).add(core::public_id(request.attempt));
-    command.add(owners_.of(request.subject->owner));
+    command.add(request.attempt).add(request.lease.count()).add(core::public_id(request.attempt));
+    command.add(*owners_.of(request.subject->owner));
     auto answer = [subject = request.subject, done = std::move(done)](const Result<ReplyPtr>& reply) {
         if (!reply) return done(in_key(reply.error(), subject->key));
         done(acquire_answer(**reply));
@@ -214,7 +214,7 @@ void PlainLayout::renew(std::vector<RenewItem> items, Call call, Completion<std:
         for (const std::size_t i : part)
             command.add(items[i].subject->key.bytes()).add(companion_of(items[i].subject->key));
         for (const std::size_t i : part)
-            command.add(std::get<GrantId>(items[i].id).hex()).add(items[i].lease.count());
+            command.add(std::get<GrantId>(items[i].id)).add(items[i].lease.count());
         send_renewals(*links_, call, {std::move(command), PlainScripts::get().renew, letters},
                       std::move(part), gather);
     }

@@ -115,6 +115,13 @@ Command& Command::add(std::int64_t number) {
     return add(std::string_view(digits.data(), static_cast<std::size_t>(end - digits.data())));
 }
 
+Command& Command::add_hex(std::string_view bytes) {
+    add_header(wire_, '$', 2 * bytes.size());
+    core::append_hex(wire_, bytes);
+    wire_ += "\r\n";
+    return *this;
+}
+
 std::string with_text(std::string_view wire, const Script& script) {
     const std::size_t count_end = wire.find("\r\n") + 2;  // "*N\r\n" stays
     std::string made(wire.substr(0, count_end));

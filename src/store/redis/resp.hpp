@@ -9,6 +9,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "core/ids.hpp"
 #include "dlock/error.hpp"
 
 /// The bytes of the Redis protocol (RESP2): commands out, replies in. hiredis is the parser; it does no I/O
@@ -68,9 +69,16 @@ public:
 
     Command& add(std::string_view part);
     Command& add(std::int64_t number);
+    /// As its 32 digits.
+    template <class Tag>
+    Command& add(const core::Id16<Tag>& id) {
+        return add_hex(id.raw());
+    }
     [[nodiscard]] std::string take() { return std::move(wire_); }
 
 private:
+    Command& add_hex(std::string_view bytes);
+
     std::string wire_;
 };
 
