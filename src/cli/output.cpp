@@ -54,7 +54,10 @@ json::object json_of(const WaiterInfo& waiter) {
 }
 
 std::string lines_of(const Failure& failure) {
-    std::string text = "dlock: " + printable(failure.detail()) + "\n";
+    const std::string detail = failure.detail();
+    // What was seen since names the holder anew.
+    const std::size_t end = failure.seen ? detail.find("; held by ") : std::string::npos;
+    std::string text = "dlock: " + printable(detail.substr(0, end)) + "\n";
     if (failure.seen) text += "dlock: " + failure.seen->key.text() + " is " + describe(*failure.seen) + "\n";
     if (!failure.free_with.empty())
         text += "dlock: the command that would free this grant, whose holder's work may still run:\n  " +

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import unittest
 
-from support import DLOCK, Case
+from support import DLOCK, Case, Redis
 
 
 class Usage(Case):
@@ -151,6 +151,22 @@ class Stores(Case):
             done = self.dlock(words[0], "--store", url, *words[1:])
             self.assertExit(69, done)
             self.assertIn(str(port), done.stderr)
+
+    def test_wrong_password(self):
+        server = Redis(self)
+        port = server.url.split(":")[2].split("/")[0]
+        subprocess.run(["redis-cli", "-p", port, "config", "set", "requirepass", "right"], check=True,
+                       stdout=subprocess.DEVNULL)
+        ran = self.path("ran")
+        for login in (":wrong@", ""):
+            url = f"redis://{login}127.0.0.1:{port}"
+            for words in (("run", "k", "--", "touch", ran), ("acquire", "k"), ("list",)):
+                done = self.dlock(*words, env={"DLOCK_STORE": url})
+                self.assertExit(77, done)
+                self.assertNotIn("wrong@", done.stderr)
+        self.assertFalse(os.path.exists(ran))
+        self.assertExit(0, self.dlock("run", "k", "--", "true",
+                                      env={"DLOCK_STORE": f"redis://:right@127.0.0.1:{port}"}))
 
     def test_sqlite_places_that_do_not_work(self):
         os.mkdir(self.path("folder"))
