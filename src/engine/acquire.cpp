@@ -194,7 +194,7 @@ void Engine::ask(const AttemptPtr& attempt, store::Route route, TimePoint now, E
     const auto next_id = attempt->machine.take_next_id();
     if (next_id == AttemptMachine::NextId::fresh_withdraw_old) {
         withdraw({request.subject, request.attempt, request.mode, {}, std::nullopt},
-                 Withdrawal::Until::insist, now + request.lease, effects);
+                 Withdrawal::Until::insist, now + request.lease, now, effects);
         line.unsettled = true;
     }
     if (next_id != AttemptMachine::NextId::same) {
@@ -270,7 +270,7 @@ void Engine::take_out(const AttemptPtr& attempt, TimePoint now, Effects& effects
     attempt->taken_out = true;
     auto withdrawal =
         withdraw(std::move(request), unsettled ? Withdrawal::Until::insist : Withdrawal::Until::confirmed,
-                 now + longest_trace(attempt->request), effects);
+                 now + longest_trace(attempt->request), now, effects);
     withdrawal->settled = [this, attempt](const Result<store::Released>& answer, TimePoint at,
                                           Effects& more) {
         const auto how =
@@ -313,7 +313,7 @@ void Engine::fail(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
     if (attempt->machine.leftover() && !attempt->taken_out) {
         line.unsettled = true;
         withdraw({request.subject, request.attempt, request.mode, {}, {}}, Withdrawal::Until::insist,
-                 now + request.lease, effects);
+                 now + request.lease, now, effects);
     }
     if (!others) give_up_ticket(attempt, now, effects);
     leave_line(attempt, now, effects);
@@ -332,7 +332,7 @@ void Engine::give_up_ticket(const AttemptPtr& attempt, TimePoint now, Effects& e
     if (ticket == store::TicketId{} || (!placed && !unsettled)) return;
     withdraw({request.subject, {}, request.mode, {}, ticket},
              unsettled ? Withdrawal::Until::insist : Withdrawal::Until::confirmed,
-             now + request.place.ticket_lease, effects);
+             now + request.place.ticket_lease, now, effects);
 }
 
 void Engine::leave_line(const AttemptPtr& attempt, TimePoint now, Effects& effects) {

@@ -227,7 +227,7 @@ void Engine::finish_close(TimePoint now, Effects& effects) {
         line->queue.clear();
         unwatch(*line, effects);
     }
-    for (const auto& withdrawal : std::vector(withdrawals_.begin(), withdrawals_.end())) {
+    for (const auto& withdrawal : std::vector(withdrawals_)) {
         if (auto tell = std::exchange(withdrawal->settled, nullptr))
             tell(Error(errc::unknown_outcome, "the client was closed before the store answered"), now,
                  effects);

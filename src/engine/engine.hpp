@@ -7,7 +7,6 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "core/attempt_machine.hpp"
@@ -129,7 +128,7 @@ private:
 
     // withdrawals.cpp: everything that takes something out of the store
     WithdrawalPtr withdraw(store::ReleaseRequest request, WithdrawalUntil until, TimePoint give_up,
-                           Effects& effects);
+                           TimePoint at, Effects& effects);
     void send_withdrawal(const WithdrawalPtr& withdrawal, TimePoint at, Effects& effects);
     void withdrawal_answered(const WithdrawalPtr& withdrawal, unsigned call,
                              const Result<store::Released>& answer);
@@ -160,7 +159,7 @@ private:
     Schedule schedule_;
     TimePoint armed_ = TimePoint::max();
     std::unordered_map<Key, LinePtr> lines_;
-    std::unordered_set<WithdrawalPtr> withdrawals_;
+    std::vector<WithdrawalPtr> withdrawals_;  ///< in no order; each knows its place
     /// The transaction that holds a key here, where it has an id: nested, it would wait for itself.
     std::unordered_map<Key, std::string> transactions_;
     /// Gathered while the timer's items run; then sent as one call a route.

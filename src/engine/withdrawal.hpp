@@ -18,6 +18,7 @@ enum class WithdrawalUntil { confirmed, insist };
 /// left. Repeated until the store confirms it, or until it has run out by itself.
 struct Withdrawal : Timed {
     using Until = WithdrawalUntil;
+    static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
     void on_time(Engine& engine, TimePoint now, Effects& effects) override;
     void confirmed(Engine& engine, store::Released answer, TimePoint now, Effects& effects);
@@ -26,8 +27,9 @@ struct Withdrawal : Timed {
 
     store::ReleaseRequest request;
     Until until = Until::confirmed;
-    TimePoint give_up;    ///< when it has run out in the store
-    TimePoint answer_by;  ///< when whoever waits is told "unknown"
+    TimePoint give_up;            ///< when it has run out in the store
+    TimePoint answer_by;          ///< when whoever waits is told "unknown"
+    std::size_t place = nowhere;  ///< among the engine's withdrawals
     bool asking = false;
     bool once_confirmed = false;
     bool may_be_done = false;  ///< a call of it has had no answer

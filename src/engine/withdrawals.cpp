@@ -18,14 +18,14 @@ constexpr unsigned most_doublings = 5;
 }  // namespace
 
 Engine::WithdrawalPtr Engine::withdraw(store::ReleaseRequest request, WithdrawalUntil until,
-                                       TimePoint give_up, Effects& effects) {
+                                       TimePoint give_up, TimePoint at, Effects& effects) {
     auto withdrawal = std::make_shared<Withdrawal>();
     withdrawal->request = std::move(request);
     withdrawal->until = until;
     withdrawal->give_up = give_up;
-    const TimePoint at = now();
     withdrawal->answer_by = at + options_.call_timeout;
-    withdrawals_.insert(withdrawal);
+    withdrawal->place = withdrawals_.size();
+    withdrawals_.push_back(withdrawal);
     send_withdrawal(withdrawal, at, effects);
     return withdrawal;
 }
@@ -47,7 +47,7 @@ void Engine::send_withdrawal(const WithdrawalPtr& withdrawal, TimePoint at, Effe
 void Engine::withdrawal_answered(const WithdrawalPtr& withdrawal, unsigned call,
                                  const Result<store::Released>& answer) {
     with_lock([&](TimePoint at, Effects& effects) {
-        if (!withdrawals_.contains(withdrawal)) return;
+        if (withdrawal->place == Withdrawal::nowhere) return;
         if (answer) return withdrawal->confirmed(*this, *answer, at, effects);
         if (call != withdrawal->call) return;
         withdrawal->failed(*this, answer.error(), at, effects);
@@ -93,7 +93,13 @@ void Withdrawal::on_time(Engine& engine, TimePoint now, Effects& effects) {
 
 void Engine::forget(const WithdrawalPtr& withdrawal) {
     schedule_.remove(*withdrawal);
-    withdrawals_.erase(withdrawal);
+    const std::size_t place = std::exchange(withdrawal->place, Withdrawal::nowhere);
+    if (place == Withdrawal::nowhere) return;
+    if (place + 1 < withdrawals_.size()) {
+        withdrawals_[place] = std::move(withdrawals_.back());
+        withdrawals_[place]->place = place;
+    }
+    withdrawals_.pop_back();
     if (life_ == Life::closing) idle_.notify_all();
 }
 
@@ -122,9 +128,9 @@ void Engine::begin_release(const LeasePtr& lease, TimePoint at, Effects& effects
     end_lease(*lease);
     const LinePtr line = line_of(lease->subject->key);
     ++line->releasing;
-    const auto withdrawal =
-        withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},
-                 lease->unsettled ? WithdrawalUntil::insist : WithdrawalUntil::confirmed, give_up, effects);
+    const auto withdrawal = withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},
+                                     lease->unsettled ? WithdrawalUntil::insist : WithdrawalUntil::confirmed,
+                                     give_up, at, effects);
     lease->releasing = withdrawal;
     withdrawal->settled = [this, line, at, usable_until, weak = std::weak_ptr<Timed>(lease),
                            raw = withdrawal.get()](const Result<store::Released>& answer, TimePoint when,
@@ -176,7 +182,7 @@ void Engine::drop(const LeasePtr& lease) noexcept {
         if (lease->phase == LeaseState::Phase::lost && life_ == Life::open)
             withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},
                      lease->unsettled ? WithdrawalUntil::insist : WithdrawalUntil::confirmed,
-                     at + lease->machine.lease(), effects);
+                     at + lease->machine.lease(), at, effects);
     });
 }
 
