@@ -48,6 +48,10 @@ public:
     /// Stops when the lease is lost (never by a normal release). Callbacks on it run on the delivery thread.
     [[nodiscard]] std::stop_token lost() const noexcept;
 
+    /// True when no renewal can carry it further, since `max_hold` or `progress_within` is near or over; then
+    /// `usable_until()` is final.
+    [[nodiscard]] bool at_limit() const;
+
     /// Why it was lost; empty while it is not.
     [[nodiscard]] std::string lost_reason() const;
 
@@ -55,6 +59,9 @@ public:
     /// the store did not answer, in which case `held()` still tells the truth. Blocks up to the call
     /// time-out.
     Result<void> renew();
+
+    /// Tells that the work goes on (`AcquireOptions::progress_within`). Cheap; any thread.
+    void progress();
 
     /// Releases now and waits for the answer. `not_owner` or `lost`: the lock was no longer ours, so the work
     /// may have overlapped another holder's. `unknown_outcome`: no answer; the client goes on trying behind

@@ -37,6 +37,13 @@ struct AcquireOptions {
 
     Renewing renewing = Renewing::automatic;
 
+    /// The longest time the lock is held, whatever the work does: renewals get shorter so that the lock is
+    /// free in the store at that moment, and the lease reads as lost a margin before. `forever`: no limit.
+    std::chrono::milliseconds max_hold = forever;
+
+    /// The same for each time that `Lease::progress()` was not called for so long: for work that can hang.
+    std::chrono::milliseconds progress_within = forever;
+
     /// `invalid_argument` naming the field. Called by every verb; the store's own minimum is checked there
     /// too.
     [[nodiscard]] Result<void> validate() const;

@@ -20,6 +20,7 @@ inline constexpr int not_had = 75;
 inline constexpr int lost = 76;
 inline constexpr int no_right = 77;
 inline constexpr int configuration = 78;
+inline constexpr int over_limit = 124;
 inline constexpr int internal = 125;
 inline constexpr int cannot_execute = 126;
 inline constexpr int not_found = 127;

@@ -45,6 +45,7 @@ private:
     void keep(const Outcome& outcome) const noexcept;
 
     Asking asking_;
+    std::optional<std::string> max_hold_text_;
     std::optional<std::string> grace_text_;
     std::optional<std::string> status_file_;
     milliseconds grace_{};
@@ -56,7 +57,9 @@ void Run::check(const Call& call) {
         throw Failure(errc::invalid_argument, "no command; write dlock run KEY -- COMMAND...");
     command_ = *call.command;
     asking_.check();
-    const milliseconds lease = asking_.options.lease;
+    if (max_hold_text_)
+        asking_.options.max_hold = parse_duration("--max-hold", *max_hold_text_, Least::more_than_zero);
+    const milliseconds lease = std::min(asking_.options.lease, asking_.options.max_hold);
     grace_ = std::min<milliseconds>(lease / 6, std::chrono::seconds(5));
     if (!grace_text_) return;
     grace_ = parse_duration("--grace", *grace_text_, Least::zero);
@@ -94,10 +97,11 @@ std::vector<std::string> Run::environment(const Lease& lease, const TemporaryFil
 Outcome Run::to_outcome(const Ending& ending, const std::optional<Fence>& fence) const {
     Outcome result;
     const Command::Status& status = ending.status;
-    result.exit = ending.lost          ? exit_code::lost
+    result.exit = ending.over_limit    ? exit_code::over_limit
+                  : ending.lost        ? exit_code::lost
                   : status.signal != 0 ? exit_code::signal_base + status.signal
                                        : status.code;
-    result.object["outcome"] = ending.lost ? "lost" : "ran";
+    result.object["outcome"] = ending.over_limit ? "max_hold" : ending.lost ? "lost" : "ran";
     result.object["exit"] = result.exit;
     result.object["key"] = asking_.key.text();
     result.object["fence"] = json_of(fence);
@@ -165,6 +169,8 @@ Outcome Run::run() {
 int Run::perform(const Verb& verb, const Call& call) {
     Syntax syntax(verb);
     asking_.declare(syntax);
+    syntax.option("--max-hold", "DURATION", max_hold_text_,
+                  "End the command, and free the lock, after so long; exit code 124");
     syntax.option("--grace", "DURATION", grace_text_,
                   "Time between TERM and KILL when the lock is lost; default lease/6, at most 5s");
     syntax.option("--status-file", "FILE", status_file_, "Write how it ended to this file, as JSON");

@@ -45,7 +45,7 @@ private:
             if (!lease_.held())
                 end_command(now, lease_.lost_reason());
             else if (now >= usable_until_ - grace_)
-                end_command(now, "no renewal was answered in time");
+                end_command(now, lease_.at_limit() ? "max_hold is over" : "no renewal was answered in time");
         }
         if (phase_ == Phase::terminated && now >= kill_at_) kill();
         if (phase_ != Phase::killed)
@@ -54,6 +54,7 @@ private:
 
     void end_command(TimePoint now, std::string reason) {
         reason_ = reason.empty() ? "the lease ended" : std::move(reason);
+        over_limit_ = lease_.at_limit();
         kill_at_ = std::min(now + grace_, usable_until_);
         phase_ = Phase::terminated;
         if (now >= kill_at_) {
@@ -73,6 +74,7 @@ private:
     Ending finish() {
         Ending ending;
         ending.lost = phase_ != Phase::running || !lease_.held();
+        ending.over_limit = over_limit_;
         ending.reason = phase_ != Phase::running ? reason_ : lease_.lost_reason();
         // Before reap(), while the group's number cannot belong to somebody else.
         if (ending.lost) command_.signal_group(SIGKILL);
@@ -135,6 +137,7 @@ private:
     Phase phase_ = Phase::running;
     TimePoint kill_at_{};
     std::string reason_;
+    bool over_limit_ = false;
 };
 
 }  // namespace

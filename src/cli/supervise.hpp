@@ -12,7 +12,8 @@ namespace dlock::cli {
 struct Ending {
     Command::Status status;
     bool lost = false;
-    std::string reason;  ///< why it was lost
+    std::string reason;       ///< why it was lost
+    bool over_limit = false;  ///< ended by max_hold
 };
 
 /// Watches over the command until it has ended: forwards signals, plays the shell for Ctrl-Z, and ends the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -21,17 +22,39 @@ public:
         tell_lost,    ///< the lease is over; `reason()` says why
     };
 
+    /// What a lease must not reach past, whatever is renewed.
+    struct Limits {
+        TimePoint hold_end = TimePoint::max();               ///< grant + max_hold
+        milliseconds progress_within = milliseconds::max();  ///< since the grant or the last progressed()
+    };
+
+    /// `lease` is that of the request that was granted; renewals ask for `renewed_lease`, which is more where
+    /// a limit was nearer than a whole lease.
+    LeaseMachine(milliseconds lease, milliseconds renewed_lease, milliseconds skew, Renewing renewing,
+                 TimePoint counted_from, TimePoint now, Limits limits) noexcept;
     LeaseMachine(milliseconds lease, milliseconds skew, Renewing renewing, TimePoint counted_from,
-                 TimePoint now) noexcept;
+                 TimePoint now) noexcept
+        : LeaseMachine(lease, lease, skew, renewing, counted_from, now, {}) {}
 
     /// The time has come, or nearly: a renewal may go up to `renewal_jitter` early, to share a call with
     /// others.
     Action timer(TimePoint now) noexcept;
     [[nodiscard]] bool may_renew(TimePoint now) const noexcept;
 
-    /// A renewal left for the store at `now`; give `now` back with its answer.
+    /// What a renewal sent at `now` asks for: the lease, or what is left to the nearest limit.
+    [[nodiscard]] milliseconds lease_at(TimePoint now) const noexcept;
+    /// A renewal left for the store at `now`; give that and what it asked for back with its answer.
     void sent(TimePoint now) noexcept;
-    Action answer(Answer answer, TimePoint sent, TimePoint now) noexcept;
+    struct Sent {
+        TimePoint at;
+        milliseconds lease;
+    };
+    Action answer(Answer answer, Sent sent, TimePoint now) noexcept;
+
+    /// The work goes on: the limit of `progress_within` counts from now.
+    void progressed(TimePoint now) noexcept;
+    /// The lease runs to a limit: no renewal can extend it.
+    [[nodiscard]] bool at_limit() const noexcept;
 
     /// Released, detached or lost elsewhere: nothing is due any more and answers are ignored.
     void end() noexcept;
@@ -47,10 +70,16 @@ public:
 
 private:
     Action lose(const char* reason) noexcept;
-    void renewed(TimePoint sent) noexcept;
+    void renewed(Sent sent) noexcept;
+    [[nodiscard]] TimePoint limit() const noexcept { return std::min(limits_.hold_end, stall_end_); }
+    [[nodiscard]] const char* end_reason() const noexcept;
 
     milliseconds lease_;
+    milliseconds current_;  ///< of the newest success; sets the pace
     milliseconds skew_;
+    Limits limits_;
+    TimePoint stall_end_;  ///< when progress_within is over
+    TimePoint covered_;    ///< until when the store keeps the grant, at least
     TimePoint usable_until_;
     TimePoint next_renewal_;
     TimePoint newest_success_;                   ///< send time of the newest renewal known to have worked

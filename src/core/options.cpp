@@ -2,6 +2,7 @@
 #include "dlock/options.hpp"
 
 #include <string_view>
+#include <utility>
 
 #include "core/text.hpp"
 
@@ -30,6 +31,11 @@ Result<void> check(std::string_view field, milliseconds value, const Range& rang
 Result<void> AcquireOptions::validate() const {
     const Range lease_range{milliseconds(1), longest, "give more than 0 and at most 365 days"};
     if (auto checked = check("lease", lease, lease_range); !checked) return checked;
+    for (const auto& [field, limit] :
+         {std::pair("max_hold", max_hold), {"progress_within", progress_within}}) {
+        if (limit == forever) continue;
+        if (auto checked = check(field, limit, lease_range); !checked) return checked;
+    }
     if (!wait || *wait == forever) return {};
     return check("wait", *wait, {milliseconds(0), longest, "give 0 (do not wait) to 365 days, or forever"});
 }

@@ -56,6 +56,11 @@ Result<void> Engine::check_acquire(const Key& key, const AcquireOptions& options
         return Error(errc::invalid_argument, "lease: " + std::to_string(options.lease.count()) +
                                                  " ms is less than this store's minimum of " +
                                                  std::to_string(minimum.count()) + " ms; use a longer lease");
+    if (const auto limit = std::min(options.max_hold, options.progress_within); limit < minimum)
+        return Error(errc::invalid_argument,
+                     std::string(limit == options.max_hold ? "max_hold" : "progress_within") + ": " +
+                         std::to_string(limit.count()) + " ms is less than this store's minimum lease of " +
+                         std::to_string(minimum.count()) + " ms; give more");
     if (context.stop.stop_requested()) return Error(errc::cancelled, "stop was requested before the start");
     return {};
 }
@@ -73,16 +78,16 @@ Engine::AttemptPtr Engine::make_attempt(const Key& key, const AcquireOptions& op
                                         TimePoint now) const {
     const auto wait = options.wait.value_or(0ms);
     const auto until = wait == forever ? TimePoint::max() : now + wait;
+    const auto shortest = std::min({options.lease, options.max_hold, options.progress_within});
     const core::AttemptRules rules{
-        options.lease, capabilities().skew, options_.call_timeout, options_.unavailable_after,
-        until,         wait != 0ms};
+        shortest, capabilities().skew, options_.call_timeout, options_.unavailable_after, until, wait != 0ms};
     auto attempt = std::make_shared<Attempt>(rules, now);
     core::random_bytes(attempt->secret.data(), attempt->secret.size());
     attempt->request.subject = std::make_shared<const store::Subject>(key, owner_of(context));
     attempt->request.attempt = core::grant_id(attempt->secret);
-    attempt->request.lease = options.lease;
+    attempt->request.lease = shortest;
     if (capabilities().lines && rules.waits) attempt->request.place.line = store::Place::Line::join;
-    attempt->renewing = options.renewing;
+    attempt->options = options;
     return attempt;
 }
 
@@ -281,10 +286,15 @@ void Engine::take_out(const AttemptPtr& attempt, TimePoint now, Effects& effects
 
 void Engine::hold(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
     const auto& rules = attempt->request;
-    const auto renewing = attempt->renewing == Renewing::automatic ? core::LeaseMachine::Renewing::automatic
-                                                                   : core::LeaseMachine::Renewing::manual;
-    const core::LeaseMachine machine(rules.lease, capabilities().skew, renewing,
-                                     attempt->machine.counted_from(), now);
+    const auto renewing = attempt->options.renewing == Renewing::automatic
+                              ? core::LeaseMachine::Renewing::automatic
+                              : core::LeaseMachine::Renewing::manual;
+    const auto& limits = attempt->options;
+    const TimePoint from = attempt->machine.counted_from();
+    const core::LeaseMachine machine(
+        rules.lease, limits.lease, capabilities().skew, renewing, from, now,
+        {.hold_end = limits.max_hold == forever ? TimePoint::max() : from + limits.max_hold,
+         .progress_within = limits.progress_within});
     auto lease =
         std::make_shared<LeaseState>(*this, rules, attempt->secret, std::move(*attempt->grant), machine);
     schedule_.set(*lease, lease->machine.due());

@@ -20,7 +20,7 @@ struct Attempt : Timed {
     core::AttemptMachine machine;
     store::AcquireRequest request;
     LeaseId::Secret secret{};
-    Renewing renewing = Renewing::automatic;
+    AcquireOptions options{};  ///< the request's lease is shorter where a limit is nearer
     std::optional<store::Granted> grant;
     std::optional<HolderInfo> holder;  ///< whom it was last told to wait for
     bool rejoins = false;              ///< the last ask said so: the ticket stays in line after the grant

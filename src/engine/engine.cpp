@@ -134,17 +134,31 @@ Result<Forced> Engine::force_release(const Key& key, std::string_view seen) {
     return forced;
 }
 
+void Engine::progressed(const LeasePtr& lease) {
+    if (inert()) return;
+    with_lock([&](TimePoint at, Effects&) {
+        if (lease->phase != LeaseState::Phase::held) return;
+        lease->machine.progressed(at);
+        schedule_.set(*lease, lease->machine.due());
+    });
+}
+
 Result<void> Engine::renew_now(const LeasePtr& lease) {
     if (!lease->held()) return Error(errc::lost, "the lease is over");
     const TimePoint sent = now();
+    core::milliseconds asked{};
+    with_lock([&](TimePoint, Effects&) { asked = lease->machine.lease_at(sent); });
+    if (asked <= 0ms) return Error(errc::lost, "the lease has reached its limit");
     auto answers = blocking<std::vector<store::RenewAnswer>>(
         options_.call_timeout, errc::unknown_outcome, [&](auto done) {
-            store_->renew({{lease->subject, lease->grant, lease->machine.lease(), lease->handle}},
+            store_->renew({{lease->subject, lease->grant, asked, lease->handle}},
                           {sent + options_.call_timeout, {}}, std::move(done));
         });
     if (!answers) return std::move(answers).error();
     const store::RenewAnswer answer = answers->front();
-    with_lock([&](TimePoint at, Effects& effects) { lease_answered(lease, answer, sent, at, effects); });
+    with_lock([&](TimePoint at, Effects& effects) {
+        lease_answered(lease, answer, {sent, asked}, at, effects);
+    });
     return renewed(answer);
 }
 

@@ -52,7 +52,9 @@ public:
     /// Of a Lease that is destroyed: release unless that was done, and wait for nothing.
     void drop(const std::shared_ptr<LeaseState>& lease) noexcept;
     void detach(LeaseState& lease);
+    [[nodiscard]] bool at_limit(const LeaseState& lease);
     [[nodiscard]] std::string lost_reason(const LeaseState& lease);
+    void progressed(const std::shared_ptr<LeaseState>& lease);
     Result<void> renew_now(const std::shared_ptr<LeaseState>& lease);
 
     Result<Page> inspect(store::InspectRequest request);
@@ -110,18 +112,22 @@ private:
     // leases.cpp: renewal and loss
     struct Batch {
         std::vector<store::RenewItem> items;
-        std::vector<std::weak_ptr<Timed>> targets;
+        struct Target {
+            std::weak_ptr<Timed> item;
+            std::chrono::milliseconds lease;
+        };
+        std::vector<Target> targets;
         std::chrono::milliseconds shortest = std::chrono::milliseconds::max();
         std::chrono::milliseconds longest{0};
         void add(store::RenewItem item, const std::shared_ptr<Timed>& target);
     };
     void bring_along(TimePoint at, Effects& effects);
     void send_renewals(Batch& batch, store::Route route, TimePoint at, Effects& effects);
-    void renewals_answered(const std::vector<std::weak_ptr<Timed>>& targets, TimePoint sent,
+    void renewals_answered(const std::vector<Batch::Target>& targets, TimePoint sent,
                            std::vector<store::RenewAnswer> answers);
-    void lease_answered(const LeasePtr& lease, const store::RenewAnswer& answer, TimePoint sent, TimePoint at,
-                        Effects& effects);
-    void lose(const LeasePtr& lease, const char* reason, Effects& effects);
+    void lease_answered(const LeasePtr& lease, const store::RenewAnswer& answer,
+                        core::LeaseMachine::Sent sent, TimePoint at, Effects& effects);
+    void lose(const LeasePtr& lease, const char* reason, TimePoint at, Effects& effects);
     void forget_transaction(const LeaseState& lease);
     void end_lease(LeaseState& lease);
     static Result<void> renewed(const store::RenewAnswer& answer);
@@ -129,6 +135,7 @@ private:
     // withdrawals.cpp: everything that takes something out of the store
     WithdrawalPtr withdraw(store::ReleaseRequest request, WithdrawalUntil until, TimePoint give_up,
                            TimePoint at, Effects& effects);
+    void withdraw_grant(const LeaseState& lease, TimePoint at, Effects& effects);
     void send_withdrawal(const WithdrawalPtr& withdrawal, TimePoint at, Effects& effects);
     void withdrawal_answered(const WithdrawalPtr& withdrawal, unsigned call,
                              const Result<store::Released>& answer);

@@ -38,7 +38,11 @@ std::stop_token Lease::lost() const noexcept { return state_->lost_source.get_to
 
 std::string Lease::lost_reason() const { return engine_->lost_reason(*state_); }
 
+bool Lease::at_limit() const { return engine_->at_limit(*state_); }
+
 Result<void> Lease::renew() { return engine_->renew_now(state_); }
+
+void Lease::progress() { engine_->progressed(state_); }
 
 Result<void> Lease::release() {
     engine::Gate<Result<void>> gate;

@@ -32,8 +32,8 @@ LeaseMachine::Answer in_core(store::Renewal renewal) noexcept {
     return LeaseMachine::Answer::unknown;
 }
 
-store::RenewItem renewal_of(const LeaseState& lease) {
-    return {lease.subject, lease.grant, lease.machine.lease(), lease.handle};
+store::RenewItem renewal_of(const LeaseState& lease, TimePoint now) {
+    return {lease.subject, lease.grant, lease.machine.lease_at(now), lease.handle};
 }
 
 }  // namespace
@@ -81,17 +81,17 @@ void LeaseState::on_time(Engine& owner, TimePoint now, Effects& effects) {
         case LeaseMachine::Action::nothing:
             break;
         case LeaseMachine::Action::renew:
-            owner.usual_.add(renewal_of(*this), self);
+            owner.usual_.add(renewal_of(*this, now), self);
             machine.sent(now);
             break;
         case LeaseMachine::Action::renew_fresh:
-            owner.fresh_.add(renewal_of(*this), self);
+            owner.fresh_.add(renewal_of(*this, now), self);
             machine.sent(now);
             if (machine.take_late())
                 owner.tell_of(*this, Event::Kind::late, "no answer to a renewal yet", effects);
             break;
         case LeaseMachine::Action::tell_lost:
-            owner.lose(self, machine.reason(), effects);
+            owner.lose(self, machine.reason(), now, effects);
             break;
     }
     owner.schedule_.set(*this, machine.due());
@@ -101,7 +101,7 @@ void Engine::Batch::add(store::RenewItem item, const std::shared_ptr<Timed>& tar
     shortest = std::min(shortest, item.lease);
     longest = std::max(longest, item.lease);
     items.push_back(std::move(item));
-    targets.emplace_back(target);
+    targets.push_back({target, items.back().lease});
 }
 
 void Engine::on_timer() {
@@ -142,13 +142,13 @@ void Engine::send_renewals(Batch& batch, store::Route route, TimePoint at, Effec
     });
 }
 
-void Engine::renewals_answered(const std::vector<std::weak_ptr<Timed>>& targets, TimePoint sent,
+void Engine::renewals_answered(const std::vector<Batch::Target>& targets, TimePoint sent,
                                std::vector<store::RenewAnswer> answers) {
     with_lock([&](TimePoint at, Effects& effects) {
         for (std::size_t i = 0; i < targets.size() && i < answers.size(); ++i) {
-            const auto target = targets[i].lock();
+            const auto target = targets[i].item.lock();
             if (auto lease = std::dynamic_pointer_cast<LeaseState>(target)) {
-                lease_answered(lease, answers[i], sent, at, effects);
+                lease_answered(lease, answers[i], {sent, targets[i].lease}, at, effects);
             } else if (auto line = std::dynamic_pointer_cast<KeyLine>(target)) {
                 look_answered(line, answers[i], at, effects);
             }
@@ -156,26 +156,26 @@ void Engine::renewals_answered(const std::vector<std::weak_ptr<Timed>>& targets,
     });
 }
 
-void Engine::lease_answered(const LeasePtr& lease, const store::RenewAnswer& answer, TimePoint sent,
+void Engine::lease_answered(const LeasePtr& lease, const store::RenewAnswer& answer, LeaseMachine::Sent sent,
                             TimePoint at, Effects& effects) {
     auto& machine = lease->machine;
     if (machine.over() && !planted(Planted::renewal_revives)) return;
     const auto action = machine.answer(in_core(answer.renewal), sent, at);
     if (action == LeaseMachine::Action::tell_lost) {
-        lose(lease, machine.reason(), effects);
+        lose(lease, machine.reason(), at, effects);
     } else if (answer.renewal == store::Renewal::renewed) {
         if (lease->extend(machine.usable_until())) {
             tell_of(*lease, Event::Kind::renewed, "", effects);
         } else {
             machine.end();
-            lose(lease, "the renewal was answered after the lease had ended", effects);
+            lose(lease, "the renewal was answered after the lease had ended", at, effects);
         }
     }
     schedule_.set(*lease, machine.due());
 }
 
 /// Stored before anyone is told.
-void Engine::lose(const LeasePtr& lease, const char* reason, Effects& effects) {
+void Engine::lose(const LeasePtr& lease, const char* reason, TimePoint at, Effects& effects) {
     if (lease->phase != LeaseState::Phase::held) return;
     lease->kill();
     lease->phase = LeaseState::Phase::lost;
@@ -183,6 +183,8 @@ void Engine::lose(const LeasePtr& lease, const char* reason, Effects& effects) {
     schedule_.remove(*lease);
     forget_transaction(*lease);
     tell_of(*lease, Event::Kind::lost, reason, effects);
+    // A limit is kept to the moment, not to the end of what the store still counts.
+    if (lease->machine.at_limit() && life_ == Life::open) withdraw_grant(*lease, at, effects);
     effects.add([this, lease] { host_->deliver([lease] { lease->lost_source.request_stop(); }); });
 }
 
@@ -192,6 +194,11 @@ void Engine::detach(LeaseState& lease) {
         lease.phase = LeaseState::Phase::detached;
         end_lease(lease);
     });
+}
+
+bool Engine::at_limit(const LeaseState& lease) {
+    const std::lock_guard lock(mutex_);
+    return lease.machine.at_limit();
 }
 
 std::string Engine::lost_reason(const LeaseState& lease) {

@@ -30,6 +30,13 @@ Engine::WithdrawalPtr Engine::withdraw(store::ReleaseRequest request, Withdrawal
     return withdrawal;
 }
 
+/// Of a lease that is lost to its holder and may still stand in the store.
+void Engine::withdraw_grant(const LeaseState& lease, TimePoint at, Effects& effects) {
+    withdraw({lease.subject, lease.grant, core::Mode::exclusive, lease.handle, {}},
+             lease.unsettled ? WithdrawalUntil::insist : WithdrawalUntil::confirmed,
+             at + lease.machine.lease(), at, effects);
+}
+
 void Engine::send_withdrawal(const WithdrawalPtr& withdrawal, TimePoint at, Effects& effects) {
     const auto limit = std::max<core::nanoseconds>(core::nanoseconds(options_.call_timeout) / 4, 50ms);
     const auto route = withdrawal->failures == 0 ? store::Route::usual : store::Route::fresh;
@@ -180,9 +187,7 @@ void Engine::drop(const LeasePtr& lease) noexcept {
         schedule_.remove(*lease);
         // Lost by the holder's own clock, the grant may still stand in the store for its margin.
         if (lease->phase == LeaseState::Phase::lost && life_ == Life::open)
-            withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},
-                     lease->unsettled ? WithdrawalUntil::insist : WithdrawalUntil::confirmed,
-                     at + lease->machine.lease(), at, effects);
+            withdraw_grant(*lease, at, effects);
     });
 }
 

@@ -32,6 +32,30 @@ class Loss(LossCase):
         self.assertEqual(("lost", 76, 15), (status["outcome"], status["exit"], status["commandSignal"]))
         self.assertTrue(status["reason"])
 
+    def test_max_hold_ends_the_command_with_124(self):
+        begun = time.monotonic()
+        running, group = self.stubborn("--lease", "1s", "--max-hold", "2s", "--grace", "100ms",
+                                       "--status-file", self.path("status"))
+        self.assertEqual(124, running.wait())
+        self.assertLess(time.monotonic() - begun, 4.0)
+        self.assertGreater(time.monotonic() - begun, 1.7)
+        for process in group:
+            self.assertTrue(wait_gone(process, 0.5))
+        status = self.status("status")
+        self.assertEqual(("max_hold", 124, 9), (status["outcome"], status["exit"], status["commandSignal"]))
+        self.assertIn("max_hold", status["reason"])
+        self.assertExit(0, self.dlock("run", "-n", "k", "--", "true"))
+
+    def test_max_hold_is_a_duration_the_lease_fits_in(self):
+        for limit, says in (("0s", "--max-hold"), ("5", "--max-hold"), ("50ms", "max_hold")):
+            done = self.dlock("run", "--max-hold", limit, "k", "--", "true")
+            self.assertExit(64, done)
+            self.assertIn(says, done.stderr)
+        done = self.dlock("run", "--max-hold", "1s", "--grace", "900ms", "k", "--", "true")
+        self.assertExit(64, done)
+        self.assertIn("--grace", done.stderr)
+        self.assertExit(0, self.dlock("run", "--max-hold", "20s", "k", "--", "true"))
+
     def test_76_whatever_the_status_of_the_command(self):
         running = self.start("run", "--lease", "1500ms", "k", "--", "bash", "-c",
                              "trap 'exit 0' TERM; echo ready; while :; do read; done")

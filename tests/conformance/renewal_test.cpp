@@ -184,4 +184,50 @@ TEST_P(Conformance, hundreds_of_leases_in_one_client_are_all_renewed_in_few_call
     EXPECT_EQ(events->count(Event::Kind::lost), 0U);
 }
 
+TEST_P(Conformance, a_lock_is_free_when_max_hold_is_over_whatever_its_holder_does) {
+    constexpr milliseconds most = 2s;
+    const auto events = std::make_shared<Recorder>();
+    const Client holder = open({}, events);
+    const Client next = open();
+    auto limited = options(1s);
+    limited.max_hold = most;
+    const TimePoint before = BootClock::now();
+    Lease lease = take(holder, key_, limited);
+    LossWatch loss(lease);
+    const auto fence = expect_free(next, key_, most + 2s);
+    const auto told = loss.wait();
+    ASSERT_TRUE(told);
+    EXPECT_GE(*told, before + most - margin(1s) - 100ms) << "it was renewed as long as it could be";
+    EXPECT_LE(*told, before + most + 500ms);
+    EXPECT_GE(events->count(Event::Kind::renewed), 2U);
+    EXPECT_NE(lease.lost_reason().find("max_hold"), std::string::npos) << lease.lost_reason();
+    EXPECT_FALSE(lease.held());
+    expect_higher(lease.fence(), fence);
+}
+
+TEST_P(Conformance, a_lock_whose_work_tells_no_progress_is_free_after_progress_within) {
+    constexpr milliseconds within = 1500ms;
+    const auto events = std::make_shared<Recorder>();
+    const Client holder = open({}, events);
+    const Client next = open();
+    auto limited = options(1s);
+    limited.progress_within = within;
+    Lease lease = take(holder, key_, limited);
+    LossWatch loss(lease);
+    // Each renewal is a piece of work done: past the limit it goes on for as long as that is told.
+    const TimePoint start = BootClock::now();
+    for (std::size_t n = 1; since(start) < 2 * within; ++n) {
+        ASSERT_TRUE(events->wait_for(Event::Kind::renewed, n));
+        lease.progress();
+    }
+    EXPECT_TRUE(lease.held());
+    const TimePoint last = BootClock::now();
+    lease.progress();
+    static_cast<void>(expect_free(next, key_, within + 2s));
+    const auto told = loss.wait();
+    ASSERT_TRUE(told);
+    EXPECT_LE(*told, last + within + 500ms);
+    EXPECT_NE(lease.lost_reason().find("progress"), std::string::npos) << lease.lost_reason();
+}
+
 }  // namespace dlock::conformance

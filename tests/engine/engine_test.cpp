@@ -257,6 +257,8 @@ TEST_F(EngineTest, bad_input_names_the_field) {
     EXPECT_THAT(detail(mutex.try_acquire({.lease = -5s})), HasSubstr("lease"));
     EXPECT_THAT(detail(mutex.try_acquire({.lease = 99ms})), HasSubstr("minimum of 100 ms"));
     EXPECT_THAT(detail(mutex.try_acquire({.wait = -1ms})), HasSubstr("wait"));
+    EXPECT_THAT(detail(mutex.try_acquire({.max_hold = 50ms})), HasSubstr("max_hold"));
+    EXPECT_THAT(detail(mutex.try_acquire({.progress_within = 50ms})), HasSubstr("progress_within"));
     EXPECT_THAT(detail(mutex.try_acquire({.lease = std::chrono::milliseconds::max()})), HasSubstr("lease"));
     Context context;
     context.note = std::string(1025, 'n');

@@ -33,7 +33,7 @@ TEST(LeaseMachine, counts_from_before_the_sending_never_from_the_answer) {
     LeaseMachine machine(lease, 100ms, Renewing::automatic, start, start + 4s);
     EXPECT_EQ(machine.usable_until(), start + 6s - 300ms - 100ms);
     machine.sent(start + 4s);
-    EXPECT_EQ(machine.answer(Answer::renewed, start + 4s, start + 5s), Action::nothing);
+    EXPECT_EQ(machine.answer(Answer::renewed, {start + 4s, lease}, start + 5s), Action::nothing);
     EXPECT_EQ(machine.usable_until(), start + 4s + 6s - 300ms - 100ms);
 }
 
@@ -55,7 +55,7 @@ TEST(LeaseMachine, renews_each_third_and_up_to_a_twentieth_of_it_earlier) {
 
 TEST(LeaseMachine, next_renewal_is_a_third_after_the_sending_of_the_last_that_worked) {
     LeaseMachine machine = renewing();
-    EXPECT_EQ(machine.answer(Answer::renewed, start + 2s, start + 2100ms), Action::nothing);
+    EXPECT_EQ(machine.answer(Answer::renewed, {start + 2s, lease}, start + 2100ms), Action::nothing);
     EXPECT_EQ(machine.due(), start + 4s);
     EXPECT_EQ(machine.usable_until(), end + 2s);
 }
@@ -82,7 +82,7 @@ TEST(LeaseMachine, late_is_said_again_for_the_next_renewal_that_is_late) {
     EXPECT_EQ(machine.timer(start + 2600ms), Action::renew_fresh);
     EXPECT_TRUE(machine.take_late());
     machine.sent(start + 2600ms);
-    EXPECT_EQ(machine.answer(Answer::renewed, start + 2600ms, start + 2700ms), Action::nothing);
+    EXPECT_EQ(machine.answer(Answer::renewed, {start + 2600ms, lease}, start + 2700ms), Action::nothing);
     EXPECT_EQ(machine.timer(start + 4600ms), Action::renew);
     machine.sent(start + 4600ms);
     EXPECT_EQ(machine.timer(start + 5200ms), Action::renew_fresh);
@@ -92,7 +92,7 @@ TEST(LeaseMachine, late_is_said_again_for_the_next_renewal_that_is_late) {
 /// A quick "no answer" is repeated soon, but is not late before a tenth of the lease.
 TEST(LeaseMachine, unknown_is_repeated_soon_and_extends_nothing) {
     LeaseMachine machine = renewing();
-    EXPECT_EQ(machine.answer(Answer::unknown, start + 2s, start + 2010ms), Action::nothing);
+    EXPECT_EQ(machine.answer(Answer::unknown, {start + 2s, lease}, start + 2010ms), Action::nothing);
     EXPECT_EQ(machine.usable_until(), end);
     EXPECT_EQ(machine.due(), start + 2310ms);
     EXPECT_EQ(machine.timer(start + 2310ms), Action::renew_fresh);
@@ -104,7 +104,7 @@ TEST(LeaseMachine, unknown_is_repeated_soon_and_extends_nothing) {
 
 TEST(LeaseMachine, held_extends_nothing_and_is_asked_again_soon) {
     LeaseMachine machine = renewing();
-    EXPECT_EQ(machine.answer(Answer::held, start + 2s, start + 2100ms), Action::nothing);
+    EXPECT_EQ(machine.answer(Answer::held, {start + 2s, lease}, start + 2100ms), Action::nothing);
     EXPECT_EQ(machine.usable_until(), end);
     EXPECT_EQ(machine.due(), start + 2400ms);
     EXPECT_EQ(machine.timer(start + 2400ms), Action::renew);
@@ -114,9 +114,9 @@ TEST(LeaseMachine, late_success_counts_from_its_own_sending) {
     LeaseMachine machine = renewing();
     EXPECT_EQ(machine.timer(start + 2600ms), Action::renew_fresh);
     machine.sent(start + 2600ms);
-    EXPECT_EQ(machine.answer(Answer::renewed, start + 2s, start + 2700ms), Action::nothing);
+    EXPECT_EQ(machine.answer(Answer::renewed, {start + 2s, lease}, start + 2700ms), Action::nothing);
     EXPECT_EQ(machine.usable_until(), end + 2s);
-    EXPECT_EQ(machine.answer(Answer::renewed, start + 2600ms, start + 2800ms), Action::nothing);
+    EXPECT_EQ(machine.answer(Answer::renewed, {start + 2600ms, lease}, start + 2800ms), Action::nothing);
     EXPECT_EQ(machine.usable_until(), end + 2600ms);
     EXPECT_EQ(machine.due(), start + 4600ms);
 }
@@ -126,7 +126,7 @@ TEST(LeaseMachine, answers_out_of_order_and_doubled_never_shorten_it) {
     EXPECT_EQ(machine.timer(start + 2600ms), Action::renew_fresh);
     machine.sent(start + 2600ms);
     for (const nanoseconds sent : {2600ms, 2000ms, 2600ms, 2000ms}) {
-        EXPECT_EQ(machine.answer(Answer::renewed, start + sent, start + 2700ms), Action::nothing);
+        EXPECT_EQ(machine.answer(Answer::renewed, {start + sent, lease}, start + 2700ms), Action::nothing);
         EXPECT_EQ(machine.usable_until(), end + 2600ms);
         EXPECT_EQ(machine.due(), start + 4600ms);
     }
@@ -155,7 +155,7 @@ TEST(LeaseMachine, every_answer_at_every_moment) {
          }) {
         SCOPED_TRACE(std::to_string(static_cast<int>(row.answer)) + " at " + std::to_string(row.at.count()));
         LeaseMachine machine = renewing();
-        EXPECT_EQ(machine.answer(row.answer, start + 2s, start + row.at), row.action);
+        EXPECT_EQ(machine.answer(row.answer, {start + 2s, lease}, start + row.at), row.action);
         EXPECT_EQ(machine.over(), row.over);
         EXPECT_EQ(std::string(machine.reason()).empty(), !row.over);
         if (!row.over && row.at >= 5700ms) {
@@ -170,12 +170,12 @@ TEST(LeaseMachine, nothing_revives_it) {
     LeaseMachine released = renewing();
     released.end();
     LeaseMachine lost = renewing();
-    EXPECT_EQ(lost.answer(Answer::lost, start + 2s, start + 2100ms), Action::tell_lost);
+    EXPECT_EQ(lost.answer(Answer::lost, {start + 2s, lease}, start + 2100ms), Action::tell_lost);
     LeaseMachine ran_out = renewing();
     EXPECT_EQ(ran_out.timer(end), Action::tell_lost);
     for (LeaseMachine* machine : {&released, &lost, &ran_out}) {
         for (const Answer answer : {Answer::renewed, Answer::held, Answer::lost, Answer::unknown})
-            EXPECT_EQ(machine->answer(answer, start + 2s, start + 2200ms), Action::nothing);
+            EXPECT_EQ(machine->answer(answer, {start + 2s, lease}, start + 2200ms), Action::nothing);
         EXPECT_TRUE(machine->over());
         EXPECT_EQ(machine->timer(start + 3s), Action::nothing);
         EXPECT_EQ(machine->timer(end), Action::nothing);
@@ -194,10 +194,10 @@ TEST(LeaseMachine, manual_is_never_renewed_by_itself) {
     machine.sent(start + 5s);
     EXPECT_EQ(machine.due(), end);
     for (const Answer answer : {Answer::unknown, Answer::held}) {
-        EXPECT_EQ(machine.answer(answer, start + 5s, start + 5100ms), Action::nothing);
+        EXPECT_EQ(machine.answer(answer, {start + 5s, lease}, start + 5100ms), Action::nothing);
         EXPECT_EQ(machine.due(), end);
     }
-    EXPECT_EQ(machine.answer(Answer::renewed, start + 5s, start + 5100ms), Action::nothing);
+    EXPECT_EQ(machine.answer(Answer::renewed, {start + 5s, lease}, start + 5100ms), Action::nothing);
     EXPECT_EQ(machine.due(), end + 5s);
     EXPECT_EQ(machine.timer(end + 5s), Action::tell_lost);
 }
@@ -207,6 +207,76 @@ TEST(LeaseMachine, granted_late_it_renews_at_once) {
     EXPECT_LT(machine.due(), start);
     EXPECT_EQ(machine.timer(start), Action::renew);
     EXPECT_EQ(machine.usable_until(), end - 3s);
+}
+
+LeaseMachine limited(milliseconds granted_lease, LeaseMachine::Limits limits) {
+    return {granted_lease, lease, 0ms, Renewing::automatic, start, start, limits};
+}
+
+TEST(LeaseMachine, max_hold_shortens_the_last_renewals_to_its_moment_and_then_the_lease_is_lost) {
+    LeaseMachine machine = limited(lease, {.hold_end = start + 9s});
+    EXPECT_EQ(machine.lease_at(start + 2s), lease);
+    EXPECT_EQ(machine.timer(start + 2s), Action::renew);
+    machine.sent(start + 2s);
+    EXPECT_EQ(machine.answer(Answer::renewed, {start + 2s, lease}, start + 2100ms), Action::nothing);
+    EXPECT_FALSE(machine.at_limit());
+    EXPECT_EQ(machine.lease_at(start + 4s), 5s) << "what is left";
+    EXPECT_EQ(machine.timer(start + 4s), Action::renew);
+    machine.sent(start + 4s);
+    EXPECT_EQ(machine.answer(Answer::renewed, {start + 4s, 5s}, start + 4100ms), Action::nothing);
+    EXPECT_TRUE(machine.at_limit());
+    EXPECT_EQ(machine.usable_until(), start + 9s - 250ms) << "the margin of the shortened lease";
+    EXPECT_EQ(machine.due(), machine.usable_until()) << "no renewal can help";
+    EXPECT_FALSE(machine.may_renew(start + 8s));
+    EXPECT_EQ(machine.timer(start + 9s - 250ms), Action::tell_lost);
+    EXPECT_STREQ(machine.reason(), "max_hold is over");
+}
+
+TEST(LeaseMachine, a_max_hold_of_one_lease_is_never_renewed) {
+    LeaseMachine machine = limited(4s, {.hold_end = start + 4s});
+    EXPECT_TRUE(machine.at_limit());
+    EXPECT_EQ(machine.due(), start + 4s - 200ms);
+    EXPECT_EQ(machine.timer(start + 2s), Action::nothing);
+}
+
+TEST(LeaseMachine, with_the_limit_near_a_lost_renewal_is_still_the_reason) {
+    LeaseMachine machine = limited(lease, {.hold_end = start + 9s});
+    EXPECT_EQ(machine.timer(end), Action::tell_lost);
+    EXPECT_STREQ(machine.reason(), "no renewal got through before the lease ended");
+}
+
+TEST(LeaseMachine, without_progress_the_lease_ends_and_with_it_goes_on) {
+    const LeaseMachine::Limits limits{.progress_within = 3s};
+    LeaseMachine silent = limited(3s, limits);
+    EXPECT_TRUE(silent.at_limit());
+    EXPECT_EQ(silent.timer(start + 3s - 150ms), Action::tell_lost);
+    EXPECT_STREQ(silent.reason(), "no progress was told within progress_within");
+    silent.progressed(start + 3s);
+    EXPECT_EQ(silent.due(), TimePoint::max()) << "too late";
+
+    LeaseMachine machine = limited(3s, limits);
+    machine.progressed(start + 2s);
+    EXPECT_FALSE(machine.at_limit());
+    EXPECT_EQ(machine.due(), start + 1s) << "a third of the lease that it has";
+    EXPECT_EQ(machine.timer(start + 2s), Action::renew);
+    EXPECT_EQ(machine.lease_at(start + 2s), 3s);
+    machine.sent(start + 2s);
+    // Told again before the answer: what the renewal asked for counts, not what it could ask now.
+    machine.progressed(start + 2500ms);
+    EXPECT_EQ(machine.answer(Answer::renewed, {start + 2s, 3s}, start + 2600ms), Action::nothing);
+    EXPECT_EQ(machine.usable_until(), start + 5s - 150ms);
+    EXPECT_FALSE(machine.at_limit());
+}
+
+TEST(LeaseMachine, the_nearer_of_two_limits_counts) {
+    LeaseMachine machine = limited(3s, {.hold_end = start + 4s, .progress_within = 3s});
+    machine.progressed(start + 2s);
+    EXPECT_EQ(machine.lease_at(start + 2s), 2s);
+    machine.sent(start + 2s);
+    EXPECT_EQ(machine.answer(Answer::renewed, {start + 2s, 2s}, start + 2100ms), Action::nothing);
+    EXPECT_TRUE(machine.at_limit());
+    EXPECT_EQ(machine.timer(start + 4s - 100ms), Action::tell_lost);
+    EXPECT_STREQ(machine.reason(), "max_hold is over");
 }
 
 }  // namespace

@@ -32,6 +32,15 @@ TEST(Options, lease_is_a_time_up_to_a_year) {
         EXPECT_EQ(complaint(AcquireOptions{.lease = lease}.validate()).find("lease is "), 0U);
 }
 
+TEST(Options, limits_of_a_hold_are_times_or_none) {
+    EXPECT_EQ(complaint(AcquireOptions{.max_hold = 1ms, .progress_within = longest}.validate()), "");
+    for (const milliseconds wrong : {0ms, -1ms, longest + 1ms}) {
+        EXPECT_EQ(complaint(AcquireOptions{.max_hold = wrong}.validate()).find("max_hold is "), 0U);
+        EXPECT_EQ(complaint(AcquireOptions{.progress_within = wrong}.validate()).find("progress_within is "),
+                  0U);
+    }
+}
+
 TEST(Options, wait_is_nothing_limited_or_for_ever) {
     for (const milliseconds wait : {milliseconds(0), milliseconds(longest), forever})
         EXPECT_EQ(complaint(AcquireOptions{.wait = wait}.validate()), "");
