@@ -45,6 +45,14 @@ public:
     /// Frees a grant by its id. `not_owner` when it does not hold (any more).
     Result<void> release(const LeaseId& id) const;
 
+    /// Makes a grant that was detached, here or by another process, a Lease of this client, by one renewal:
+    /// it is renewed and released like one's own from now on. `options.wait` says nothing here; limits count
+    /// from now. `lost`: it is released, has ended, or is of another store; `invalid_argument`: this client
+    /// has it. Nothing keeps two processes from adopting one id: both renew, and the first release ends it
+    /// for both. Blocks up to twice the call time-out.
+    Result<Lease> adopt(const LeaseId& id, const AcquireOptions& options = {},
+                        const Context& context = {}) const;
+
     /// Ends every wait with `cancelled`, releases every lease, waits at most `ClientOptions::close_within`
     /// for the store's answers, then stops the thread. Every Lease of the client reads as not held
     /// afterwards. `unknown_outcome` when a release was not confirmed. Done by the last copy's destructor

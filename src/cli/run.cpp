@@ -37,6 +37,7 @@ private:
     void clear_status() const;
     Outcome outcome_of(const Call& call);
     Outcome run();
+    [[nodiscard]] Lease adopt(const Client& client) const;
     Outcome watch(Client& client, Lease& lease, Events& events, const TemporaryFile& lease_file);
     [[nodiscard]] Outcome to_outcome(const Ending& ending, const std::optional<Fence>& fence) const;
     [[nodiscard]] Outcome to_outcome(const Failure& failure) const;
@@ -45,6 +46,7 @@ private:
     void keep(const Outcome& outcome) const noexcept;
 
     Asking asking_;
+    std::optional<std::string> adopt_;
     std::optional<std::string> max_hold_text_;
     std::optional<std::string> grace_text_;
     std::optional<std::string> status_file_;
@@ -154,13 +156,25 @@ Outcome Run::watch(Client& client, Lease& lease, Events& events, const Temporary
     return to_outcome(ending, fence);
 }
 
+/// The grant of an id that `dlock acquire` printed, or a detached one of a program.
+Lease Run::adopt(const Client& client) const {
+    if (*adopt_ == "-")
+        throw Failure(errc::invalid_argument,
+                      "--adopt -: stdin is the command's; give a file with the lease id");
+    const LeaseId id = read_lease_id(*adopt_);
+    if (id.key() != asking_.key)
+        throw Failure(errc::invalid_argument, "--adopt: the lease id is of the key " + id.key().text() +
+                                                  ", not of " + asking_.key.text());
+    return value_or_fail(client.adopt(id, asking_.options, asking_.context));
+}
+
 Outcome Run::run() {
     Events events;
     const std::string& program = command_.front();
     const std::string service = program.substr(program.rfind('/') + 1);
     Client client = open_client(asking_.common, utf8(service).size() <= 256 ? utf8(service) : "dlock");
     const TemporaryFile lease_file;
-    Lease lease = acquire(client, asking_, events);
+    Lease lease = adopt_ ? adopt(client) : acquire(client, asking_, events);
     lease_file.write(lease.id().text() + "\n");
     if (!lease.held()) throw Failure(errc::lost, "lost before the command began: " + lease.lost_reason());
     return watch(client, lease, events, lease_file);
@@ -169,6 +183,8 @@ Outcome Run::run() {
 int Run::perform(const Verb& verb, const Call& call) {
     Syntax syntax(verb);
     asking_.declare(syntax);
+    syntax.option("--adopt", "FILE", adopt_,
+                  "Do not take the lock: take over the one whose lease id is in this file");
     syntax.option("--max-hold", "DURATION", max_hold_text_,
                   "End the command, and free the lock, after so long; exit code 124");
     syntax.option("--grace", "DURATION", grace_text_,

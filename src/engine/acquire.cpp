@@ -285,26 +285,8 @@ void Engine::take_out(const AttemptPtr& attempt, TimePoint now, Effects& effects
 }
 
 void Engine::hold(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
-    const auto& rules = attempt->request;
-    const auto renewing = attempt->options.renewing == Renewing::automatic
-                              ? core::LeaseMachine::Renewing::automatic
-                              : core::LeaseMachine::Renewing::manual;
-    const auto& limits = attempt->options;
-    const TimePoint from = attempt->machine.counted_from();
-    const core::LeaseMachine machine(
-        rules.lease, limits.lease, capabilities().skew, renewing, from, now,
-        {.hold_end = limits.max_hold == forever ? TimePoint::max() : from + limits.max_hold,
-         .progress_within = limits.progress_within});
-    auto lease =
-        std::make_shared<LeaseState>(*this, rules, attempt->secret, std::move(*attempt->grant), machine);
-    schedule_.set(*lease, lease->machine.due());
-    const std::string& transaction = rules.subject->owner->txid;
-    if (!transaction.empty()) transactions_.insert_or_assign(rules.subject->key, transaction);
-    if (observer_) {
-        Event event(Event::Kind::granted, now, rules.subject->key, core::public_id(lease->grant));
-        event.fence = lease->fence;
-        tell(std::move(event), effects);
-    }
+    auto lease = make_lease(attempt->request, attempt->secret, std::move(*attempt->grant), attempt->options,
+                            attempt->machine.counted_from(), now, effects);
     auto& line = *attempt->line;
     const bool others = line.queue.size() > 1;
     lease->unsettled = attempt->machine.unsettled();

@@ -66,6 +66,12 @@ Result<void> Client::renew(const LeaseId& id, std::chrono::milliseconds lease) c
 
 Result<void> Client::release(const LeaseId& id) const { return engine_->release(id); }
 
+Result<Lease> Client::adopt(const LeaseId& id, const AcquireOptions& options, const Context& context) const {
+    auto lease = engine_->adopt(id, options, context);
+    if (!lease) return std::move(lease).error();
+    return Lease(engine_->shared_from_this(), std::move(*lease));
+}
+
 Result<void> Client::close() { return engine_->close(); }
 
 }  // namespace dlock

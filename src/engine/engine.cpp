@@ -143,23 +143,27 @@ void Engine::progressed(const LeasePtr& lease) {
     });
 }
 
+Result<store::RenewAnswer> Engine::ask_renewal(store::RenewItem item, TimePoint sent) {
+    const auto limit = options_.call_timeout;
+    auto answers = blocking<std::vector<store::RenewAnswer>>(limit, errc::unknown_outcome, [&](auto done) {
+        store_->renew({std::move(item)}, {sent + limit, {}}, std::move(done));
+    });
+    if (!answers) return std::move(answers).error();
+    return std::move(answers->front());
+}
+
 Result<void> Engine::renew_now(const LeasePtr& lease) {
     if (!lease->held()) return Error(errc::lost, "the lease is over");
     const TimePoint sent = now();
     core::milliseconds asked{};
     with_lock([&](TimePoint, Effects&) { asked = lease->machine.lease_at(sent); });
     if (asked <= 0ms) return Error(errc::lost, "the lease has reached its limit");
-    auto answers = blocking<std::vector<store::RenewAnswer>>(
-        options_.call_timeout, errc::unknown_outcome, [&](auto done) {
-            store_->renew({{lease->subject, lease->grant, asked, lease->handle}},
-                          {sent + options_.call_timeout, {}}, std::move(done));
-        });
-    if (!answers) return std::move(answers).error();
-    const store::RenewAnswer answer = answers->front();
+    const auto answer = ask_renewal({lease->subject, lease->grant, asked, lease->handle}, sent);
+    if (!answer) return answer.error();
     with_lock([&](TimePoint at, Effects& effects) {
-        lease_answered(lease, answer, {sent, asked}, at, effects);
+        lease_answered(lease, *answer, {sent, asked}, at, effects);
     });
-    return renewed(answer);
+    return renewed(*answer);
 }
 
 Result<void> Engine::renewed(const store::RenewAnswer& answer) {
@@ -180,13 +184,9 @@ Result<void> Engine::renew(const LeaseId& id, std::chrono::milliseconds lease) {
     options.lease = lease;
     if (auto ok = check_acquire(id.key(), options, {}); !ok) return ok;
     const auto subject = std::make_shared<const store::Subject>(id.key(), owner_);
-    const auto limit = options_.call_timeout;
-    auto answers = blocking<std::vector<store::RenewAnswer>>(limit, errc::unknown_outcome, [&](auto done) {
-        store_->renew({{subject, core::grant_id(id.secret()), lease, id.handle()}}, {now() + limit, {}},
-                      std::move(done));
-    });
-    if (!answers) return std::move(answers).error();
-    return renewed(answers->front());
+    const auto answer = ask_renewal({subject, core::grant_id(id.secret()), lease, id.handle()}, now());
+    if (!answer) return answer.error();
+    return renewed(*answer);
 }
 
 Result<void> Engine::release(const LeaseId& id) {

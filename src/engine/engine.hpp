@@ -61,6 +61,8 @@ public:
     Result<Forced> force_release(const Key& key, std::string_view seen);
     Result<void> renew(const LeaseId& id, std::chrono::milliseconds lease);
     Result<void> release(const LeaseId& id);
+    Result<std::shared_ptr<LeaseState>> adopt(const LeaseId& id, const AcquireOptions& options,
+                                              const Context& context);
     Result<void> close();
 
 private:
@@ -109,6 +111,13 @@ private:
     void complete(const AttemptPtr& attempt, LeasePtr lease, Effects& effects);
     void tell_waiting(Attempt& attempt, Effects& effects);
 
+    // adopt.cpp: from a grant to a lease
+    LeasePtr make_lease(const store::AcquireRequest& request, const LeaseId::Secret& secret,
+                        store::Granted granted, const AcquireOptions& options, TimePoint counted_from,
+                        TimePoint now, Effects& effects);
+    [[nodiscard]] bool has_lease_of(const store::GrantId& grant) const;
+    Result<std::optional<Fence>> fence_of(const Key& key, const store::GrantId& grant);
+
     // leases.cpp: renewal and loss
     struct Batch {
         std::vector<store::RenewItem> items;
@@ -130,6 +139,8 @@ private:
     void lose(const LeasePtr& lease, const char* reason, TimePoint at, Effects& effects);
     void forget_transaction(const LeaseState& lease);
     void end_lease(LeaseState& lease);
+    /// One renewal, waited for.
+    Result<store::RenewAnswer> ask_renewal(store::RenewItem item, TimePoint sent);
     static Result<void> renewed(const store::RenewAnswer& answer);
 
     // withdrawals.cpp: everything that takes something out of the store

@@ -77,6 +77,32 @@ class AcquireRenewRelease(Case):
         self.assertExit(125, done)
         self.assertEqual([], self.show()["holders"])
 
+    def test_run_adopts_an_acquired_lock(self):
+        file = self.path("id")
+        self.assertExit(0, self.dlock("acquire", "--lease", "1s", "--id-file", file, "k"))
+        fence = self.show()["holders"][0]["fence"]
+        running = self.start("run", "--adopt", file, "--lease", "1s", "k", "--", "bash", "-c",
+                             "echo $DLOCK_FENCE; read")
+        self.assertEqual(str(fence), running.out.line())
+        # Past the lease of the first: it is renewed.
+        busy = self.dlock("run", "-w", "1.5", "k", "--", "true")
+        self.assertExit(75, busy)
+        running.close_stdin()
+        running.wait()
+        self.assertExit(0, self.dlock("run", "-n", "k", "--", "true"))
+        gone = self.dlock("run", "--adopt", file, "k", "--", "touch", self.path("ran"))
+        self.assertExit(76, gone)
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_adopt_wants_a_file_with_an_id_of_the_key(self):
+        file = self.path("id")
+        self.assertExit(0, self.dlock("acquire", "--id-file", file, "k"))
+        for words, says in ((("--adopt", file, "other"), "of the key k"), (("--adopt", "-", "k"), "stdin"),
+                            (("--adopt", self.path("none"), "k"), "none")):
+            done = self.dlock("run", *words, "--", "true")
+            self.assertNotEqual(0, done.returncode)
+            self.assertIn(says, done.stderr)
+
     def test_busy(self):
         self.take("--note", "mine")
         done = self.dlock("acquire", "-n", "-E", "3", "k")

@@ -188,4 +188,42 @@ TEST_P(Conformance, a_detached_lease_ends_by_itself) {
     EXPECT_GE(BootClock::now(), usable_until);
 }
 
+TEST_P(Conformance, a_detached_lock_can_be_adopted_and_is_then_held_like_ones_own) {
+    const auto events = std::make_shared<Recorder>();
+    const Client first = open();
+    const Client second = open({}, events);
+    const Client other = open();
+    Lease lease = take(first, key_, options(1s));
+    const auto fence = lease.fence();
+    const LeaseId id = LeaseId::parse(lease.detach().text()).value();
+    EXPECT_FALSE(lease.held());
+    auto adopted = second.adopt(id, options(1s));
+    ASSERT_TRUE(adopted) << adopted.error().message();
+    EXPECT_TRUE(adopted->held());
+    EXPECT_EQ(adopted->fence(), fence);
+    EXPECT_EQ(adopted->id(), id);
+    const LossWatch loss(*adopted);
+    EXPECT_TRUE(events->wait_for(Event::Kind::renewed, 4)) << "past the lease of the first";
+    EXPECT_FALSE(loss.told()) << adopted->lost_reason();
+    expect_contended(other, key_);
+    EXPECT_EQ(second.adopt(id, options(1s)).error(), errc::invalid_argument) << "twice in one client";
+    EXPECT_TRUE(adopted->release());
+    EXPECT_EQ(second.adopt(id, options(1s)).error(), errc::lost) << "released";
+    expect_higher(fence, expect_free(other, key_, 1s));
+}
+
+TEST_P(Conformance, what_is_not_held_cannot_be_adopted) {
+    const Client client = open();
+    const LeaseId ended = take(client, key_, options(100ms, 0ms, Renewing::manual)).detach();
+    Lease next = take(client, key_, options(30s, patience));
+    EXPECT_EQ(client.adopt(ended).error(), errc::lost) << "another holds by now";
+    auto altered = next.id().secret();
+    altered[0] ^= 1;
+    EXPECT_EQ(client.adopt(LeaseId(key_, altered)).error(), errc::lost);
+    EXPECT_EQ(client.adopt(LeaseId(Key("conformance/elsewhere"), next.id().secret())).error(), errc::lost);
+    EXPECT_EQ(client.adopt(next.id(), {.lease = 1ms}).error(), errc::invalid_argument);
+    EXPECT_TRUE(next.held());
+    EXPECT_TRUE(next.release());
+}
+
 }  // namespace dlock::conformance
