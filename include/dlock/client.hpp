@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "dlock/inspect.hpp"
 #include "dlock/mutex.hpp"
@@ -29,6 +30,15 @@ public:
     ~Client();
 
     [[nodiscard]] Mutex mutex(Key key) const;
+
+    /// Takes several keys, all or none. All are asked for together; when one is busy and `options.wait` is set,
+    /// what was had is given back and they are taken one after the other in the order of their bytes, so that
+    /// two callers never wait for each other, as long as both ask here for all they need. The leases come in
+    /// that order. Each is a lease of its own: the loss of one does not end the others, so ask them all.
+    /// Errors are those of `Mutex::try_acquire` and name the key; a key twice is `invalid_argument`; `lost` when
+    /// one that was had already ended while the others were waited for.
+    Result<std::vector<Lease>> acquire_all(std::vector<Key> keys, AcquireOptions options = {},
+                                           const Context& context = {}) const;
 
     /// One page of locks. Reads only; uses a connection of its own, so it delays no renewal.
     Result<Page> list(const Filter& filter = {}) const;
