@@ -76,6 +76,31 @@ bool handed_over(const dlock::Client& client, const dlock::Client& other) {
     return !other.release(parsed);
 }
 
+/// Work that may hang, and must not keep the lock for ever when it does.
+bool limited(const dlock::Client& client) {
+    auto mutex = client.mutex(dlock::Key{"guide/limited"});
+    auto lease = mutex.try_acquire({.max_hold = 10min, .progress_within = 1min}).value();
+    for (int step = 0; step < 3; ++step) {
+        lease.progress();  // once in a minute at least, else the lock goes to the next one
+    }
+    return lease.held();
+}
+
+/// From one account to another, with both locked.
+bool several(const dlock::Client& client) {
+    const auto both =
+        client.acquire_all({dlock::Key{"guide/account 7"}, dlock::Key{"guide/account 4"}}, {.wait = 5s});
+    if (!both) return false;
+    return both->front().held() && both->back().held();
+}
+
+/// A lock whose next holder goes on where the first one ended.
+bool adopted(const dlock::Client& client, const dlock::Client& other) {
+    const dlock::LeaseId id = client.mutex(dlock::Key{"guide/adopted"}).try_acquire().value().detach();
+    auto lease = other.adopt(id).value();  // renewed from here on
+    return lease.held() && lease.release();
+}
+
 bool std_mutex(const dlock::Client& client) {
     dlock::StdMutex mutex(client.mutex(dlock::Key{"guide/std"}), {.lease = 10s});
     const std::scoped_lock lock(mutex);
@@ -89,7 +114,8 @@ int main() {
     auto client = open_client(folder.store());
     const auto other = dlock::Client::open(folder.store()).value();
     const bool right = asynchronous(client) && cancelled(client) && by_hand(client) == 3 &&
-                       handed_over(client, other) && std_mutex(client);
+                       handed_over(client, other) && limited(client) && several(client) &&
+                       adopted(client, other) && std_mutex(client);
     if (auto closed = client.close(); !closed) std::printf("%s\n", closed.error().message().c_str());
     return right ? 0 : 1;
 }
