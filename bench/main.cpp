@@ -13,6 +13,7 @@ constexpr std::pair<std::string_view, bench::Bar> bars[] = {
     {"redis-async-64", bench::redis_async_64},
     {"redis-threads-64", bench::redis_threads_64},
     {"redis-one", bench::redis_one},
+    {"redis-all-10", bench::redis_all_10},
     {"redis-handover", bench::redis_handover},
     {"redis-100k", bench::redis_100k},
     {"waiters-1000", bench::waiters_1000},

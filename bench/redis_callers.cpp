@@ -268,4 +268,63 @@ void redis_one(const Settings& settings) {
         [&] { return pair_p50_us(settings.slice, raw_pair(settings.port, it.script, it.shapes, 0)); });
 }
 
+namespace {
+
+constexpr int set_size = 10;
+
+/// p50 of `take`, which leaves something behind for `give_back`, which is not timed.
+template <class Take, class GiveBack>
+double taking_p50_us(milliseconds slice, Take take, GiveBack give_back) {
+    Samples samples;
+    const auto end = Clock::now() + slice;
+    for (int warm = 0; Clock::now() < end; ++warm) {
+        const auto before = Clock::now();
+        auto taken = take();
+        const auto after = Clock::now();
+        if (warm >= 20) samples.push_back(micros(after - before));
+        give_back(std::move(taken));
+    }
+    return median(std::move(samples));
+}
+
+/// One round trip for all of them.
+bool raw_round_trip(Wire& wire, const std::vector<Words>& commands, const std::string& wanted) {
+    for (const Words& command : commands) wire.append(command);
+    wire.flush();
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        Reply reply = wire.read_buffered();
+        if (!reply) reply = wire.read();
+        expect(*reply, wanted);
+    }
+    return true;
+}
+
+}  // namespace
+
+void redis_all_10(const Settings& settings) {
+    Recorded it(settings);
+    std::vector<dlock::Key> keys;
+    std::vector<Words> acquires;
+    std::vector<Words> releases;
+    for (int i = 0; i < set_size; ++i) {
+        keys.emplace_back(key_of(i));
+        acquires.push_back(it.script.acquire(key_of(i), 7));
+        releases.push_back(it.script.release(key_of(i), 7));
+    }
+    alternate(
+        "redis-all-10", "us", settings.rounds,
+        [&] {
+            return taking_p50_us(
+                settings.slice, [&] { return it.client.acquire_all(keys).value(); },
+                [](std::vector<dlock::Lease> leases) {
+                    for (dlock::Lease& lease : leases) lease.release().value();
+                });
+        },
+        [&] {
+            return taking_p50_us(
+                settings.slice, [&] { return raw_round_trip(it.wire, acquires, it.shapes.granted); },
+                [&](bool) { raw_round_trip(it.wire, releases, it.shapes.released); });
+        });
+}
+
 }  // namespace bench

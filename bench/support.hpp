@@ -133,6 +133,7 @@ using Bar = void (*)(const Settings&);
 void redis_async_64(const Settings&);
 void redis_threads_64(const Settings&);
 void redis_one(const Settings&);
+void redis_all_10(const Settings&);
 void redis_handover(const Settings&);
 void redis_100k(const Settings&);
 void waiters_1000(const Settings&);

@@ -31,12 +31,12 @@ public:
 
     [[nodiscard]] Mutex mutex(Key key) const;
 
-    /// Takes several keys, all or none. All are asked for together; when one is busy and `options.wait` is set,
-    /// what was had is given back and they are taken one after the other in the order of their bytes, so that
-    /// two callers never wait for each other, as long as both ask here for all they need. The leases come in
-    /// that order. Each is a lease of its own: the loss of one does not end the others, so ask them all.
-    /// Errors are those of `Mutex::try_acquire` and name the key; a key twice is `invalid_argument`; `lost` when
-    /// one that was had already ended while the others were waited for.
+    /// Takes several keys, all or none. All are asked for together; when one is busy and `options.wait` is
+    /// set, what was had is given back and they are taken one after the other in the order of their bytes,
+    /// so that two callers never wait for each other, as long as both ask here for all they need. The leases
+    /// come in that order. Each is a lease of its own: the loss of one does not end the others, so ask them
+    /// all. Errors are those of `Mutex::try_acquire` and name the key; a key twice is `invalid_argument`;
+    /// `lost` when one that was had already ended while the others were waited for.
     Result<std::vector<Lease>> acquire_all(std::vector<Key> keys, AcquireOptions options = {},
                                            const Context& context = {}) const;
 
@@ -59,7 +59,8 @@ public:
     /// it is renewed and released like one's own from now on. `options.wait` says nothing here; limits count
     /// from now. `lost`: it is released, has ended, or is of another store; `invalid_argument`: this client
     /// has it. Nothing keeps two processes from adopting one id: both renew, and the first release ends it
-    /// for both. Blocks up to twice the call time-out.
+    /// for both. Blocks up to the call time-out for the renewal, and up to 10 s for the question what its
+    /// fence is.
     Result<Lease> adopt(const LeaseId& id, const AcquireOptions& options = {},
                         const Context& context = {}) const;
 

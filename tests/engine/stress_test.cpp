@@ -56,6 +56,35 @@ TEST(Stress, threads_of_two_clients_exclude_each_other) {
     EXPECT_TRUE(clients[0].list()->locks.empty());
 }
 
+TEST(Stress, sets_of_keys_taken_whole_and_adopted_leases_exclude_each_other) {
+    const std::array clients{Client::open("memory:stress-sets").value(),
+                             Client::open("memory:stress-sets").value()};
+    std::array<Work, 4> works;
+    {
+        std::vector<std::jthread> threads;
+        for (unsigned t = 0; t < 6; ++t) {
+            threads.emplace_back([&, t] {
+                for (unsigned i = 0; i < 60; ++i) {
+                    const unsigned k = (t + i) % 4;
+                    const unsigned l = (k + 1 + i % 3) % 4;
+                    auto pair = clients[t % 2].acquire_all(
+                        {Key{"k" + std::to_string(k)}, Key{"k" + std::to_string(l)}},
+                        {.lease = 60s, .wait = forever});
+                    works[std::min(k, l)].run(pair->front());
+                    works[std::max(k, l)].run(pair->back());
+                    const LeaseId id = pair->front().detach();
+                    Lease adopted = clients[(t + 1) % 2].adopt(id, {.lease = 60s}).value();
+                    adopted.progress();
+                }
+            });
+        }
+    }
+    for (const auto& work : works) {
+        EXPECT_EQ(work.overlaps, 0);
+        EXPECT_GT(work.runs, 0);
+    }
+}
+
 TEST(Stress, cancelled_waits_and_async_callers_leave_nothing) {
     auto client = Client::open("memory:stress-cancel").value();
     std::atomic<int> finished{0};
