@@ -7,12 +7,14 @@ _dlock_keys() {
     timeout 2 "$1" list --json --local "${store[@]}" </dev/null 2>/dev/null | grep -oE '"key":"[^"\\]*"' | cut -d'"' -f4
 }
 
-# _dlock_words WORDS: those that begin as the word under the cursor. Readline has cut it at each colon.
+# _dlock_words LINES: those that begin as the word under the cursor, which readline has cut at each colon. Not by
+# compgen -W: it would run what stands in a key.
 _dlock_words() {
-    local head=
+    local head='' word
     [[ $COMP_LINE =~ ([^\ ]*:)[^\ :]*$ && $COMP_WORDBREAKS == *:* ]] && head=${BASH_REMATCH[1]}
-    mapfile -t COMPREPLY < <(compgen -W "$1" -- "$head${current#:}")
-    COMPREPLY=("${COMPREPLY[@]#"$head"}")
+    while IFS= read -r word; do
+        [[ -n $word && $word == "$head${current#:}"* ]] && COMPREPLY+=("$(printf %q "${word#"$head"}")")
+    done <<<"$1"
 }
 
 _dlock() {
@@ -29,7 +31,7 @@ _dlock() {
         [[ -z $verb && $'\n'"$verbs"$'\n' == *$'\n'"${COMP_WORDS[i]}"$'\n'* ]] && verb=${COMP_WORDS[i]}
     done
     if [[ -z $verb ]]; then
-        [[ $previous == --store ]] || _dlock_words "$verbs --help --version --store"
+        [[ $previous == --store ]] || _dlock_words "$verbs"$'\n--help\n--version\n--store'
         return
     fi
     help=$("$dlock" "$verb" --help 2>/dev/null | sed -n '/^Positionals/,/^Examples/s/^  \([^ ].*\)/\1/p')

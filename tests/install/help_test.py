@@ -66,6 +66,9 @@ def check_shell(name, script, verbs, packaging):
             equal(set(), set(options) - offered, f"options of {verb} that are not offered")
         output("dlock", "acquire", "--local", "--id-file", folder + "/one.id", "jobs/nightly")
         equal({"jobs/nightly"}, shell.offers("show", "jobs/"), "keys")
+        output("dlock", "acquire", "--local", "--id-file", folder + "/two.id", "jobs/$(touch${IFS}ran)`touch ran`")
+        equal(2, len(shell.offers("show", "jobs/")), "keys, one of which looks like a command")
+        assert not os.path.exists(folder + "/ran"), "the completion ran what stands in a key"
         equal({"one.id"}, shell.offers("release", "--id-file", "one"), "files")
         equal(set(), shell.offers("run", "--lease", ""), "words behind an option with a value")
         behind = shell.offers("run", "jobs/nightly", "--", "dpkg-quer")
