@@ -4,8 +4,8 @@
 #include <dlock/dlock.hpp>
 
 int main() {
-    auto client = dlock::Client::open("memory:consumer").value();
-    auto mutex = client.mutex(dlock::Key{"consumer/key"});
+    auto client = dlock::Client::open("memory:consume").value();
+    auto mutex = client.mutex(dlock::Key{"consume/key"});
     const dlock::Lease lease = mutex.acquire();
     const auto second = mutex.try_acquire();
     const bool alone = lease.held() && !second && second.error() == dlock::errc::contended;
