@@ -10,6 +10,8 @@ namespace dlock::engine {
 
 namespace {
 
+Error ours() { return {errc::invalid_argument, "this client holds it already; share its Lease"}; }
+
 Error gone() {
     return {errc::lost,
             "the store has no grant of this id: it was released, has ended, or is of another store"};
@@ -34,11 +36,12 @@ Engine::LeasePtr Engine::make_lease(const store::AcquireRequest& request, const 
     return lease;
 }
 
-bool Engine::has_lease_of(const store::GrantId& grant) const {
+bool Engine::has_lease_of(const store::AcquireRequest& request) const {
     bool found = false;
     schedule_.all([&](const Timed& item) {
         const auto* lease = dynamic_cast<const LeaseState*>(&item);
-        found = found || (lease != nullptr && lease->grant == grant);
+        found = found || (lease != nullptr && lease->grant == request.attempt &&
+                          lease->subject->key == request.subject->key);
     });
     return found;
 }
@@ -62,6 +65,9 @@ Result<Engine::LeasePtr> Engine::adopt(const LeaseId& id, const AcquireOptions& 
     request.subject = std::make_shared<const store::Subject>(id.key(), owner_of(context));
     request.attempt = core::grant_id(id.secret());
     request.lease = std::min({options.lease, options.max_hold, options.progress_within});
+    bool known = false;
+    with_lock([&](TimePoint, Effects&) { known = has_lease_of(request); });
+    if (known) return ours();  // before a renewal that could shorten what its Lease counts on
     const TimePoint sent = now();
     const auto answer = ask_renewal({request.subject, request.attempt, request.lease, id.handle()}, sent);
     if (!answer) return answer.error();
@@ -74,8 +80,8 @@ Result<Engine::LeasePtr> Engine::adopt(const LeaseId& id, const AcquireOptions& 
     with_lock([&](TimePoint at, Effects& effects) {
         if (life_ != Life::open) {
             adopted = Error(errc::cancelled, "the client is closed");
-        } else if (has_lease_of(request.attempt)) {
-            adopted = Error(errc::invalid_argument, "this client holds it already; share its Lease");
+        } else if (has_lease_of(request)) {
+            adopted = ours();
         } else if (at < core::usable_until(sent, request.lease, capabilities().skew)) {
             store::Granted granted{.fence = *fence, .handle = id.handle(), .counted_from = {}};
             adopted = make_lease(request, id.secret(), std::move(granted), options, sent, at, effects);

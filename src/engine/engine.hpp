@@ -115,7 +115,7 @@ private:
     LeasePtr make_lease(const store::AcquireRequest& request, const LeaseId::Secret& secret,
                         store::Granted granted, const AcquireOptions& options, TimePoint counted_from,
                         TimePoint now, Effects& effects);
-    [[nodiscard]] bool has_lease_of(const store::GrantId& grant) const;
+    [[nodiscard]] bool has_lease_of(const store::AcquireRequest& request) const;
     Result<std::optional<Fence>> fence_of(const Key& key, const store::GrantId& grant);
 
     // leases.cpp: renewal and loss
