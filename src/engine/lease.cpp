@@ -42,8 +42,9 @@ Result<void> Lease::renew() { return engine_->renew_now(state_); }
 
 Result<void> Lease::release() {
     engine::Gate<Result<void>> gate;
-    start_release([&gate](Result<void> result) { gate.put(std::move(result)); }, Deliver::direct);
-    return gate.wait();
+    return *gate.ask([&] {
+        start_release([&gate](Result<void> result) { gate.put(std::move(result)); }, Deliver::direct);
+    });
 }
 
 LeaseId Lease::detach() {
