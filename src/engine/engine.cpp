@@ -107,9 +107,9 @@ Result<Answer> Engine::blocking(std::chrono::milliseconds limit, errc silent, St
         const std::lock_guard lock(mutex_);
         if (life_ != Life::open) return Error(errc::cancelled, "the client is closed");
     }
-    auto gate = std::make_shared<Gate<Result<Answer>>>();
-    start([gate](Result<Answer> answer) { gate->put(std::move(answer)); });
-    if (auto answer = gate->wait_for(limit)) return std::move(*answer);
+    auto gate = std::make_shared<Gate<Result<Answer>>>(now() + limit);
+    auto answer = gate->ask([&] { start([gate](Result<Answer> got) { gate->put(std::move(got)); }); });
+    if (answer) return std::move(*answer);
     return Error(silent, "the store did not answer within " + std::to_string(limit.count()) + " ms");
 }
 

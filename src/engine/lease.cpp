@@ -46,8 +46,9 @@ void Lease::progress() { engine_->progressed(state_); }
 
 Result<void> Lease::release() {
     engine::Gate<Result<void>> gate;
-    start_release([&gate](Result<void> result) { gate.put(std::move(result)); }, Deliver::direct);
-    return gate.wait();
+    return *gate.ask([&] {
+        start_release([&gate](Result<void> result) { gate.put(std::move(result)); }, Deliver::direct);
+    });
 }
 
 LeaseId Lease::detach() {

@@ -18,10 +18,11 @@ Lease Mutex::acquire(AcquireOptions options, const Context& context) {
 
 Result<Lease> Mutex::try_acquire(AcquireOptions options, const Context& context) {
     engine::Gate<Result<Lease>> gate;  // here is enough: the answer comes exactly once
-    engine_->start_acquire(
-        key_, options, context, [&gate](Result<Lease> got) { gate.put(std::move(got)); },
-        Lease::Deliver::direct);
-    return gate.wait();
+    return *gate.ask([&] {
+        engine_->start_acquire(
+            key_, options, context, [&gate](Result<Lease> got) { gate.put(std::move(got)); },
+            Lease::Deliver::direct);
+    });
 }
 
 void Mutex::start_acquire(AcquireOptions options, Context context, std::function<void(Result<Lease>)> done,

@@ -6,6 +6,7 @@
 #include <climits>
 #include <system_error>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
@@ -95,13 +96,24 @@ Transfer Stream::read(char* to, std::size_t size) {
         ERR_clear_error();
         return tls_result(SSL_read(tls_.get(), to, static_cast<int>(std::min<std::size_t>(size, INT_MAX))));
     }
-    ssize_t n = 0;
-    do {
-        n = recv(fd_, to, size, 0);
-    } while (n < 0 && errno == EINTR);
+    return receive(to, size, MSG_DONTWAIT);
+}
+
+void Stream::allow_waiting(std::chrono::milliseconds limit) noexcept {
+    timeval time{};
+    time.tv_sec = limit.count() / 1000;
+    time.tv_usec = limit.count() % 1000 * 1000;
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) & ~O_NONBLOCK);
+}
+
+Transfer Stream::wait_read(char* to, std::size_t size) { return receive(to, size, 0); }
+
+Transfer Stream::receive(char* to, std::size_t size, int flags) {
+    const ssize_t n = recv(fd_, to, size, flags);
     if (n > 0) return {.io = Io::done, .bytes = static_cast<std::size_t>(n), .error = {}};
     if (n == 0) return plain(Io::closed);
-    return errno == EAGAIN ? plain(Io::want_read) : failure(errno_text(errno));
+    return errno == EAGAIN || errno == EINTR ? plain(Io::want_read) : failure(errno_text(errno));
 }
 
 Transfer Stream::write(const char* from, std::size_t size) {
@@ -114,7 +126,7 @@ Transfer Stream::write(const char* from, std::size_t size) {
     }
     ssize_t n = 0;
     do {
-        n = send(fd_, from, size, MSG_NOSIGNAL);
+        n = send(fd_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n >= 0) return {.io = Io::done, .bytes = static_cast<std::size_t>(n), .error = {}};
     return errno == EAGAIN ? plain(Io::want_write) : failure(errno_text(errno));

@@ -35,7 +35,8 @@ struct StreamOptions {
         unanswered{};  ///< how long sent bytes may stay unacknowledged before the stream fails
 };
 
-/// A non-blocking byte stream over TCP, plain or TLS. One thread may read while another writes.
+/// A byte stream over TCP, plain or TLS; nothing but wait_read() blocks. One thread may read while another
+/// writes.
 /// Closed by the destructor, without a word to the peer: nothing that was not sent is sent then.
 class Stream {
 public:
@@ -51,6 +52,11 @@ public:
     /// Goes on connecting, then with the TLS handshake; `done` when both are.
     Transfer advance();
     Transfer read(char* to, std::size_t size);
+    /// Lets wait_read() wait so long for bytes. Once, before other threads know the stream; not with TLS.
+    void allow_waiting(std::chrono::milliseconds limit) noexcept;
+    /// read() that waits: one system call where poll() and recv() would be two. `want_read` when the time is
+    /// up or a signal came.
+    Transfer wait_read(char* to, std::size_t size);
     /// After `want_write` of a TLS stream the next call must begin with the same bytes.
     Transfer write(const char* from, std::size_t size);
 
@@ -62,6 +68,7 @@ public:
 private:
     Stream(int fd, const StreamOptions& options);
     Transfer tls_result(int rc);
+    Transfer receive(char* to, std::size_t size, int flags);
 
     struct Free {
         void operator()(SSL* session) const noexcept { SSL_free(session); }

@@ -145,8 +145,10 @@ public:
     virtual ~Watch() = default;
 };
 
-/// One store. Every call is safe from any thread. A call made on the loop's thread never blocks; made on
-/// another thread it may do its own work there and finish at once, for a bounded time (an SQLite statement).
+/// One store. A caller that blocks for an answer may lend its thread for reading (blocked_caller.hpp), which
+/// a store may use or ignore. Every call is safe from any thread. A call made on the loop's thread never
+/// blocks; made on another thread it may do its own work there and finish at once, for a bounded time (an
+/// SQLite statement).
 class Store {
 public:
     virtual ~Store() = default;

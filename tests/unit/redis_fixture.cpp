@@ -50,8 +50,7 @@ Call StoreClient::call(Route route, milliseconds limit) const {
     return {.deadline = BootClock::now() + limit, .route = route};
 }
 
-std::future<AcquireAnswer> StoreClient::start_acquire(const std::string& key, const GrantId& attempt,
-                                                      Ask ask) {
+AcquireRequest StoreClient::request(const std::string& key, const GrantId& attempt, Ask ask) const {
     AcquireRequest request;
     request.subject = subject(key);
     request.attempt = attempt;
@@ -60,9 +59,14 @@ std::future<AcquireAnswer> StoreClient::start_acquire(const std::string& key, co
     request.place.ticket_lease = ask.ticket_lease;
     if (ask.ticket != TicketId{}) request.place.line = Place::Line::join;
     if (ask.rejoins) request.place.after_grant = Place::AfterGrant::rejoin;
+    return request;
+}
+
+std::future<AcquireAnswer> StoreClient::start_acquire(const std::string& key, const GrantId& attempt,
+                                                      Ask ask) {
     auto promise = std::make_shared<std::promise<AcquireAnswer>>();
     auto future = promise->get_future();
-    store_->acquire(request, call(ask.route, ask.limit),
+    store_->acquire(request(key, attempt, ask), call(ask.route, ask.limit),
                     [promise](AcquireAnswer answer) { promise->set_value(std::move(answer)); });
     return future;
 }

@@ -48,6 +48,7 @@ public:
     [[nodiscard]] Store& store() { return *store_; }
     [[nodiscard]] Loop& loop() { return loop_; }
 
+    [[nodiscard]] AcquireRequest request(const std::string& key, const GrantId& attempt, Ask ask = {}) const;
     AcquireAnswer acquire(const std::string& key, const GrantId& attempt, Ask ask = {});
     std::future<AcquireAnswer> start_acquire(const std::string& key, const GrantId& attempt, Ask ask = {});
     std::vector<RenewAnswer> renew(std::vector<RenewItem> items, Route route = Route::usual,

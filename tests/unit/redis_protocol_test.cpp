@@ -166,7 +166,7 @@ TEST(RedisUrl, ReadsThePasswordFromAFile) {
 TEST(RedisUrl, RefusesWhatItDoesNotKnow) {
     for (const std::string url :
          {"redis://h/x", "redis://h/-1", "redis://h/1/2", "redis://h/99999999999", "redis://",
-          "redis://h?lyout=plain", "redis://h?layout=spring", "redis://h?ca=/etc/ca.pem",
+          "redis://h?lyout=plain", "redis://h?layout=spring", "redis://h?io=both", "redis://h?ca=/etc/ca.pem",
           "rediss://h?ca=/nowhere/ca.pem", "rediss://h?cert=/nowhere/c.pem"}) {
         const Result<Server> server = server_of(url);
         ASSERT_FALSE(server) << url;

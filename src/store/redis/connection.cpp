@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "core/ids.hpp"
 
@@ -16,6 +17,8 @@ constexpr std::size_t bunch = 8;    ///< so many unsent are worth a system call 
 constexpr std::size_t plenty = 64;  ///< unanswered: the server has enough to do, or does not answer at all
 constexpr std::size_t piece = 64 * 1024;  ///< bytes handed to the stream at once
 constexpr std::size_t read_size = 16 * 1024;
+/// How long a reader waits inside recv before it looks whether its own wait is over.
+constexpr auto look_around = 10ms;
 constexpr auto first_backoff = 10ms;
 constexpr auto longest_backoff = 500ms;
 
@@ -29,11 +32,28 @@ std::chrono::nanoseconds backoff(unsigned failures) {
     return full / 2 + full / 2 * random / 255;
 }
 
+/// Whose completions run on this thread; what they ask for is sent together afterwards.
+thread_local const Connection* running = nullptr;
+
+class Running {
+public:
+    explicit Running(const Connection* connection) noexcept : before_(std::exchange(running, connection)) {}
+    ~Running() { running = before_; }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+private:
+    const Connection* before_;
+};
+
 }  // namespace
 
 std::shared_ptr<Connection> Connection::make(Loop& loop, std::shared_ptr<const Server> server,
-                                             std::chrono::milliseconds call_timeout, Push push) {
-    std::shared_ptr<Connection> made(new Connection(loop, std::move(server), call_timeout, std::move(push)));
+                                             std::chrono::milliseconds call_timeout, Push push,
+                                             Readers readers) {
+    if (server->tls != nullptr || server->readers == Readers::loop || push.message) readers = Readers::loop;
+    std::shared_ptr<Connection> made(
+        new Connection(loop, std::move(server), call_timeout, std::move(push), readers));
     const auto task = [weak = made->weak_from_this()](void (Connection::*member)()) {
         return [weak, member] {
             if (const auto self = weak.lock()) (self.get()->*member)();
@@ -45,8 +65,12 @@ std::shared_ptr<Connection> Connection::make(Loop& loop, std::shared_ptr<const S
 }
 
 Connection::Connection(Loop& loop, std::shared_ptr<const Server> server,
-                       std::chrono::milliseconds call_timeout, Push push)
-    : loop_(loop), server_(std::move(server)), call_timeout_(call_timeout), push_(std::move(push)) {}
+                       std::chrono::milliseconds call_timeout, Push push, Readers readers)
+    : loop_(loop),
+      server_(std::move(server)),
+      call_timeout_(call_timeout),
+      push_(std::move(push)),
+      readers_(readers) {}
 
 Connection::~Connection() = default;
 
@@ -58,14 +82,23 @@ void Connection::call(Request request) {
     {
         Lock lock(mutex_);
         if (closed_) return;
+        attach(request);
         watch_deadline(request.deadline);
         unsent_.push_back(std::move(request));
-        if (link_ == nullptr)
+        if (link_ == nullptr) {
             want_link();
-        else if (can_send() && worth_sending() && !(loop_.here() && running_))
-            late = flush(lock);
+        } else {
+            if (link_->reading == Reading::nobody) lead(*link_, unsent_.back().caller);
+            if (can_send() && worth_sending() && running != this) late = flush(lock);
+        }
     }
     refuse(std::move(late));
+}
+
+void Connection::attach(Request& request) {
+    if (readers_ == Readers::loop || loop_.here()) return;
+    auto caller = BlockedCaller::current();
+    if (caller != nullptr && caller->attach(shared_from_this())) request.caller = std::move(caller);
 }
 
 bool Connection::can_send() const { return !link_->sending && !link_->blocked && !link_->leaving; }
@@ -119,6 +152,7 @@ std::vector<Request> Connection::flush(Lock& lock) {
         fill(*link, late);
     } while (send_out(link, lock) && !unsent_.empty() && link->sent.size() < eager);
     link->sending = false;
+    if (link == link_) arm(*link);
     return late;
 }
 
@@ -153,12 +187,9 @@ bool Connection::send_out(const std::shared_ptr<Link>& link, Lock& lock) {
         }
         const bool full = sent.io == net::Io::want_write || sent.io == net::Io::want_read;
         (full ? link->blocked : link->leaving) = true;
-        loop_.post([weak = weak_from_this(), link, full, why = sent.error] {
-            const auto self = weak.lock();
-            if (self == nullptr || self->link_ != link) return;
-            if (!full) return self->drop("sending failed: " + why);
-            const std::lock_guard again(self->mutex_);
-            if (link->blocked) self->watch_->want(Loop::Interest::read_write);
+        if (full) return false;
+        loop_.post([weak = weak_from_this(), link, why = "sending failed: " + sent.error] {
+            if (const auto self = weak.lock()) self->end(link, why);
         });
         return false;
     }
@@ -168,37 +199,72 @@ bool Connection::send_out(const std::shared_ptr<Link>& link, Lock& lock) {
 }
 
 void Connection::refuse(std::vector<Request> late) {
-    for (Request& request : late) request.done(unavailable("not sent in time"));
+    if (late.empty()) return;
+    std::vector<Answered> answered;
+    for (Request& request : late) answered.push_back({std::move(request), unavailable("not sent in time")});
+    if (!loop_.here()) leave_to_loop(answered);
+    complete(answered);
+}
+
+/// Before this thread waits for replies. For a `caller`: only if something of its own would not go out
+/// otherwise, since what others ask for is better gathered.
+void Connection::send_rest(const BlockedCaller* caller) {
+    const auto counts = [caller](const Request& r) { return caller == nullptr || r.caller.get() == caller; };
+    std::vector<Request> late;
+    {
+        Lock lock(mutex_);
+        if (link_ != nullptr && can_send() && std::any_of(unsent_.begin(), unsent_.end(), counts))
+            late = flush(lock);
+    }
+    refuse(std::move(late));
+}
+
+/// What completions ask for, this thread does not wait for.
+void Connection::complete(std::vector<Answered>& answered) {
+    const BlockedCaller::Scope nobody(nullptr);
+    for (Answered& each : answered) each.request.done(std::move(each.reply));
 }
 
 // ---------------------------------------------------------------------------------------------------
 // The link comes and goes
 
 void Connection::dial() {
+    std::size_t first = 0;
     {
         const std::lock_guard lock(mutex_);
         if (closed_ || link_ != nullptr || !dialing_) return;
+        first = preferred_;
     }
     if (loop_.now() < not_before_) return dial_timer_->set(not_before_);
     if (dialer_ == nullptr) dialer_ = std::make_unique<Dialer>(loop_, server_, call_timeout_);
-    dialer_->start(preferred_, [this](Result<Dialed> result) { dialed(std::move(result)); });
+    dialer_->start(first, [this](Result<Dialed> result) { dialed(std::move(result)); });
+}
+
+std::shared_ptr<Connection::Link> Connection::make_link(Dialed dialed) {
+    auto link = std::make_shared<Link>();
+    link->stream = std::move(dialed.stream);
+    link->candidate = dialed.candidate;
+    link->buffer.resize(read_size);
+    link->readiness = net::Readiness::make(link->stream->fd());
+    if (link->readiness == nullptr) return nullptr;
+    if (readers_ == Readers::callers) link->stream->allow_waiting(look_around);
+    watch_ = loop_.watch(link->readiness->fd(), Loop::Interest::read, [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->ready();
+    });
+    return link;
 }
 
 void Connection::dialed(Result<Dialed> result) {
     std::vector<Request> failed;
+    const std::shared_ptr<Link> link = result ? make_link(*result) : nullptr;
+    if (result && link == nullptr) result = unavailable("no descriptor is left for an epoll");
     {
         Lock lock(mutex_);
         dialing_ = false;
-        if (result) {
-            preferred_ = result->candidate;
-            link_ = std::make_shared<Link>();
-            link_->stream = std::move(result->stream);
-            link_->candidate = result->candidate;
-            reader_ = std::make_unique<ReplyReader>();
-            buffer_.resize(read_size);
-            watch_ = loop_.watch(link_->stream->fd(), Loop::Interest::read, [weak = weak_from_this()] {
-                if (const auto self = weak.lock()) self->ready();
-            });
+        if (link != nullptr) {
+            preferred_ = link->candidate;
+            link_ = link;
+            hand_on(*link);
             failed = flush(lock);
         } else {
             not_before_ = loop_.now() + backoff(failures_++);
@@ -257,15 +323,82 @@ void Connection::close() {
     if (dialer_ != nullptr) dialer_->stop();
     watch_.reset();
     link.swap(link_);
+    if (link != nullptr) link->stream->shut_down();  // whoever waits for bytes there
 }
 
 // ---------------------------------------------------------------------------------------------------
 // The reader
 
+/// Gives the right to the caller, if it still waits. False when it does not.
+bool Connection::lead(Link& link, const std::shared_ptr<BlockedCaller>& caller) {
+    if (caller == nullptr || !caller->offer()) return false;
+    link.reading = Reading::caller;
+    link.leader = caller;
+    return true;
+}
+
+/// The right goes to the first caller who waits for an answer here, else back to the loop.
+void Connection::hand_on(Link& link) {
+    link.reading = Reading::nobody;
+    link.leader.reset();
+    const auto takes = [&link](const Request& request) { return lead(link, request.caller); };
+    if (readers_ == Readers::callers && std::none_of(link.sent.begin(), link.sent.end(), takes))
+        static_cast<void>(std::any_of(unsent_.begin(), unsent_.end(), takes));
+    arm(link);
+}
+
+/// What the loop wakes for. A reader hears of the end of the stream by itself; the loop, armed for that while
+/// nobody reads, is left so, since taking it back and setting it again costs two system calls a round trip.
+void Connection::arm(Link& link) const {
+    using Event = net::Readiness::Event;
+    std::uint32_t events = link.blocked ? Event::writable : Event::none;
+    if (link.reading != Reading::nobody)
+        events |= link.readiness->armed() & Event::hang_up;
+    else if (readers_ == Readers::loop || !link.sent.empty())
+        events |= Event::hang_up | Event::readable;
+    else
+        events |= Event::hang_up;
+    link.readiness->arm(events);
+}
+
+bool Connection::owes(const BlockedCaller& caller) const {
+    const auto his = [&caller](const Request& request) { return request.caller.get() == &caller; };
+    return std::any_of(link_->sent.begin(), link_->sent.end(), his) ||
+           std::any_of(unsent_.begin(), unsent_.end(), his);
+}
+
+/// The link to read; null when the right has gone to somebody else, perhaps just here.
+std::shared_ptr<Connection::Link> Connection::still_reads(const BlockedCaller& caller) {
+    const Lock lock(mutex_);
+    if (link_ == nullptr || link_->leader.get() != &caller) return nullptr;
+    if (!caller.over() && owes(caller)) return link_;
+    hand_on(*link_);
+    return nullptr;
+}
+
+void Connection::read_for(const BlockedCaller& caller) {
+    send_rest(&caller);
+    while (const auto link = still_reads(caller)) read(link);
+}
+
 void Connection::ready() {
-    if (link_ == nullptr) return;
+    const std::shared_ptr<Link> link = link_;
+    if (link == nullptr) return;
+    bool mine = false;
+    {
+        const Lock lock(mutex_);
+        link->readiness->take();
+        mine = link->reading == Reading::nobody;
+        if (mine) link->reading = Reading::loop;
+    }
     resume();
-    if (link_ != nullptr) read();
+    if (mine && link == link_) read(link);
+    const Lock lock(mutex_);
+    if (link != link_) return;
+    if (mine)
+        hand_on(*link);
+    else
+        arm(*link);
 }
 
 /// After a full buffer: goes on sending, unless what stands there has become too old to be sent.
@@ -283,41 +416,63 @@ void Connection::resume() {
         if (!stale) {
             link.blocked = false;
             late = flush(lock);
-            if (link_ != nullptr && !link_->blocked) watch_->want(Loop::Interest::read);
         }
     }
     refuse(std::move(late));
     if (stale) drop("the server takes no more bytes");
 }
 
-void Connection::read() {
+/// Once; a caller waits a little for something to come.
+void Connection::read(const std::shared_ptr<Link>& link) {
     std::vector<ReplyPtr> replies;
+    std::vector<char>& buffer = link->buffer;
+    const bool waits = !loop_.here();
     bool broken = false;
     net::Transfer got;
     do {
-        got = link_->stream->read(buffer_.data(), buffer_.size());
+        got = waits ? link->stream->wait_read(buffer.data(), buffer.size())
+                    : link->stream->read(buffer.data(), buffer.size());
         if (got.io != net::Io::done) break;
-        broken = !reader_->feed({buffer_.data(), got.bytes});
+        broken = !link->replies.feed({buffer.data(), got.bytes});
         while (!broken) {
             ReplyPtr reply;
-            const ReplyReader::Next next = reader_->next(reply);
+            const ReplyReader::Next next = link->replies.next(reply);
             if (next == ReplyReader::Next::more) break;
             broken = next == ReplyReader::Next::broken;
             if (!broken) replies.push_back(std::move(reply));
         }
-    } while (!broken && link_->stream->buffered());
-    process(std::move(replies), broken);
-    if (got.io == net::Io::closed) drop("the server closed the connection");
-    if (got.io == net::Io::failed || got.io == net::Io::refused) drop(got.error);
+    } while (!broken && link->stream->buffered());
+    if (broken || !replies.empty()) process(link, std::move(replies), broken);
+    if (got.io == net::Io::closed) end(link, "the server closed the connection");
+    if (got.io == net::Io::failed || got.io == net::Io::refused) end(link, got.error);
 }
 
-void Connection::process(std::vector<ReplyPtr> replies, bool broken) {
+/// The stream is of no more use. Streams are taken away on the loop's thread; nobody reads this one until
+/// then.
+void Connection::end(const std::shared_ptr<Link>& link, const std::string& why, errc code) {
+    if (loop_.here()) {
+        if (link == link_) drop(why, code);
+        return;
+    }
+    {
+        const Lock lock(mutex_);
+        link->leaving = true;
+        link->reading = Reading::over;
+        link->leader.reset();
+    }
+    loop_.post([weak = weak_from_this(), link, why, code] {
+        if (const auto self = weak.lock()) self->end(link, why, code);
+    });
+}
+
+void Connection::process(const std::shared_ptr<Link>& link, std::vector<ReplyPtr> replies, bool broken) {
     std::vector<Answered> answered;
     std::vector<ReplyPtr> pushed;
     bool leave = false;
+    std::string why;
     {
         Lock lock(mutex_);
-        const std::shared_ptr<Link> link = link_;
+        if (link != link_) return;  // dropped meanwhile, and what these answer with it
         std::vector<Request> again;
         for (ReplyPtr& reply : replies) {
             if (push_.message && is_array(*reply) && reply->elements > 0 &&
@@ -334,6 +489,7 @@ void Connection::process(std::vector<ReplyPtr> replies, bool broken) {
         again_first(std::move(again));
         if (broken) link->leaving = true;
         leave = link->leaving && link->sent.empty();
+        why = away_;
         if (!unsent_.empty() && can_send()) {
             std::vector<Request> late = flush(lock);
             for (Request& request : late)
@@ -342,8 +498,8 @@ void Connection::process(std::vector<ReplyPtr> replies, bool broken) {
     }
     for (const ReplyPtr& message : pushed) push_.message(*message);
     run(std::move(answered));
-    if (broken) return drop("the answer is not one of the Redis protocol", errc::store_error);
-    if (leave) drop(away_);
+    if (broken) return end(link, "the answer is not one of the Redis protocol", errc::store_error);
+    if (leave) end(link, why);
 }
 
 /// Takes the first request's reply. It either has its answer, or goes out again.
@@ -400,16 +556,29 @@ void Connection::again_first(std::vector<Request> again) {
                    std::make_move_iterator(again.end()));
 }
 
+/// What no blocked caller waits for may end in a user's completion, which is none of another caller's
+/// business.
+void Connection::leave_to_loop(std::vector<Answered>& answered) {
+    const auto first = std::stable_partition(answered.begin(), answered.end(), [](const Answered& each) {
+        return each.request.caller != nullptr;
+    });
+    if (first == answered.end()) return;
+    const auto rest = std::make_shared<std::vector<Answered>>(std::make_move_iterator(first),
+                                                              std::make_move_iterator(answered.end()));
+    answered.erase(first, answered.end());
+    loop_.post([weak = weak_from_this(), rest] {
+        const auto self = weak.lock();
+        if (self != nullptr && !self->closed()) self->run(std::move(*rest));
+    });
+}
+
 void Connection::run(std::vector<Answered> answered) {
-    running_ = true;
-    for (Answered& each : answered) each.request.done(std::move(each.reply));
-    running_ = false;
-    std::vector<Request> late;
+    if (!loop_.here()) leave_to_loop(answered);
     {
-        Lock lock(mutex_);
-        if (link_ != nullptr && can_send() && !unsent_.empty()) late = flush(lock);
+        const Running here(this);
+        complete(answered);
     }
-    refuse(std::move(late));
+    send_rest();
     close_if_over();
 }
 

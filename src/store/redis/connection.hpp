@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "dlock/result.hpp"
+#include "net/readiness.hpp"
+#include "store/blocked_caller.hpp"
 #include "store/loop.hpp"
 #include "store/redis/dialer.hpp"
 #include "store/redis/resp.hpp"
@@ -26,22 +28,29 @@ struct Request {
     const Script* script = nullptr;  ///< for EVALSHA: what to send where the server does not know it
 
     // The connection's own notes.
-    bool as_text = false;   ///< went out as EVAL
-    bool unknown = false;   ///< its script was not there once
-    unsigned strays = 0;    ///< how often a server that cannot serve it sent it back
-    std::uint64_t end = 0;  ///< bytes of its stream up to and with this command
+    bool as_text = false;                   ///< went out as EVAL
+    bool unknown = false;                   ///< its script was not there once
+    unsigned strays = 0;                    ///< how often a server that cannot serve it sent it back
+    std::uint64_t end = 0;                  ///< bytes of its stream up to and with this command
+    std::shared_ptr<BlockedCaller> caller;  ///< sleeps until this is answered, and may read for it; or null
 };
 
 /// One connection to the primary, made at its first request and made again when it is lost.
 ///
-/// This file decides who reads the socket: the loop's thread reads and runs completions. Callers append and
-/// send by themselves on their own threads: whoever finds nobody sending sends everything that is there. With
-/// `eager` requests unanswered the rest waits, for the reader or until it is a `bunch`, and is sent as one
-/// piece. That merges the commands of concurrent callers.
+/// This file decides who reads the socket. There is one right to read: a blocked caller whose request is
+/// unanswered takes it when nobody has it, waits inside recv, processes the replies of all, and gives it to
+/// the next such caller when its own is there. Without one the loop has it, and only then wakes for replies.
+/// With TLS, `io=thread` or pushed messages the loop always has it: a TLS session cannot be read by one
+/// thread while another waits inside it.
 ///
-/// Any thread, unless said otherwise. Completions run on the loop's thread or, for what is refused at once,
-/// the caller's; never under the lock.
-class Connection : public std::enable_shared_from_this<Connection> {
+/// Callers append and send by themselves on their own threads: whoever finds nobody sending sends everything
+/// that is there. With `eager` requests unanswered the rest waits, for the reader or until it is a `bunch`,
+/// and is sent as one piece. That merges the commands of concurrent callers.
+///
+/// Any thread, unless said otherwise. Completions of requests that a blocked caller waits for run on the
+/// loop's thread or on that of a blocked caller, this one or another; all others on the loop's. Never under
+/// the lock. Streams come, end and are made anew on the loop's thread only.
+class Connection : public std::enable_shared_from_this<Connection>, public BlockedCaller::Source {
 public:
     struct Push {
         std::function<void(const redisReply&)>
@@ -50,10 +59,11 @@ public:
     };
 
     static std::shared_ptr<Connection> make(Loop& loop, std::shared_ptr<const Server> server,
-                                            std::chrono::milliseconds call_timeout, Push push = {});
+                                            std::chrono::milliseconds call_timeout, Push push = {},
+                                            Readers readers = Readers::loop);
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
-    ~Connection();
+    virtual ~Connection();
 
     void call(Request request);
     /// Nothing unanswered and nothing unsent.
@@ -65,11 +75,27 @@ public:
     /// more.
     void close();
 
+    void read_for(const BlockedCaller& caller) override;
+
 private:
-    /// One established stream and what is on its way there. Owned also by a caller who is sending, so that
-    /// the descriptor cannot be closed and given to somebody else meanwhile.
+    enum class Reading {
+        nobody,  ///< the loop, as soon as there is something
+        loop,    ///< just now
+        caller,
+        over,  ///< the stream has ended, and the loop is about to know
+    };
+    /// One established stream and what is on its way there. Owned also by a caller who is sending or reading,
+    /// so that the descriptor cannot be closed and given to somebody else meanwhile.
     struct Link {
         std::shared_ptr<net::Stream> stream;
+        std::unique_ptr<net::Readiness> readiness;  ///< what the loop wakes for; after the stream: dies first
+        Reading reading = Reading::nobody;
+        std::shared_ptr<BlockedCaller> leader;  ///< who has the right while `reading` is `caller`
+        // Whoever has the right, without the lock:
+        ReplyReader replies;
+        std::vector<char> buffer;
+
+        // Under the lock:
         std::size_t candidate = 0;
         std::deque<Request> sent;  ///< in the order of their replies
         std::string out;           ///< being sent; the requests in it are in `sent` already
@@ -89,13 +115,18 @@ private:
     };
 
     Connection(Loop& loop, std::shared_ptr<const Server> server, std::chrono::milliseconds call_timeout,
-               Push push);
+               Push push, Readers readers);
 
     // Under the lock.
+    void attach(Request& request);
     void want_link();
     std::vector<Request> flush(Lock& lock);
     void fill(Link& link, std::vector<Request>& late);
     bool send_out(const std::shared_ptr<Link>& link, Lock& lock);
+    static bool lead(Link& link, const std::shared_ptr<BlockedCaller>& caller);
+    void hand_on(Link& link);
+    void arm(Link& link) const;
+    [[nodiscard]] bool owes(const BlockedCaller& caller) const;
     void watch_deadline(TimePoint deadline);
     [[nodiscard]] bool can_send() const;
     [[nodiscard]] bool worth_sending() const;
@@ -104,19 +135,27 @@ private:
     static void send_again(Link& link, Request request, std::vector<Request>& again);
     void again_first(std::vector<Request> again);
 
+    // Whoever has the right to read, without the lock.
+    [[nodiscard]] std::shared_ptr<Link> still_reads(const BlockedCaller& caller);
+    void read(const std::shared_ptr<Link>& link);
+    void process(const std::shared_ptr<Link>& link, std::vector<ReplyPtr> replies, bool broken);
+    void end(const std::shared_ptr<Link>& link, const std::string& why, errc code = errc::unknown_outcome);
+    void run(std::vector<Answered> answered);
+    void send_rest(const BlockedCaller* caller = nullptr);
+    void leave_to_loop(std::vector<Answered>& answered);
+    static void complete(std::vector<Answered>& answered);
+
     // Loop thread, without the lock.
     void dial();
     void dialed(Result<Dialed> result);
+    std::shared_ptr<Link> make_link(Dialed dialed);
     void ready();
     void resume();
-    void read();
-    void process(std::vector<ReplyPtr> replies, bool broken);
-    void run(std::vector<Answered> answered);
     void tick();
     void drop(const std::string& why, errc code = errc::unknown_outcome);
     void close_if_over();
 
-    static void refuse(std::vector<Request> late);
+    void refuse(std::vector<Request> late);
     [[nodiscard]] std::string where(const Link& link) const {
         return server_->candidates[link.candidate].text();
     }
@@ -125,6 +164,7 @@ private:
     const std::shared_ptr<const Server> server_;
     const std::chrono::milliseconds call_timeout_;
     const Push push_;
+    const Readers readers_;
 
     mutable std::mutex mutex_;
     std::deque<Request> unsent_;
@@ -133,17 +173,14 @@ private:
     bool retiring_ = false;
     bool closed_ = false;
     TimePoint tick_at_ = TimePoint::max();
-    std::string away_;  ///< why the last server could not be used
+    std::string away_;           ///< why the last server could not be used
+    std::size_t preferred_ = 0;  ///< candidate to try first
+    unsigned failures_ = 0;      ///< in a row
 
     // Loop thread only.
     std::unique_ptr<Dialer> dialer_;
     std::unique_ptr<Loop::FdWatch> watch_;
-    std::unique_ptr<ReplyReader> reader_;
-    std::vector<char> buffer_;
-    std::size_t preferred_ = 0;  ///< candidate to try first
-    unsigned failures_ = 0;      ///< in a row
     TimePoint not_before_{};
-    bool running_ = false;  ///< completions run; what they ask for is sent together afterwards
     std::unique_ptr<Loop::Timer> tick_timer_;
     std::unique_ptr<Loop::Timer> dial_timer_;
 };

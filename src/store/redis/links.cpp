@@ -25,15 +25,17 @@ void Links::close() {
 
 void Links::call(Lane lane, Route route, Request request) { pick(lane, route)->call(std::move(request)); }
 
-std::shared_ptr<Connection> Links::make(Connection::Push push) const {
-    return Connection::make(loop_, server_, call_timeout_, std::move(push));
+std::shared_ptr<Connection> Links::make(Connection::Push push, Readers readers) const {
+    return Connection::make(loop_, server_, call_timeout_, std::move(push), readers);
 }
 
 std::shared_ptr<Connection> Links::pick(Lane lane, Route route) {
     const std::lock_guard lock(mutex_);
     if (route == Route::fresh) return fresh();
     auto& connection = lane == Lane::main ? main_ : lane == Lane::beat ? beat_ : side_;
-    if (connection == nullptr) connection = make();
+    // Renewals do not depend on how a caller's thread is scheduled.
+    const Readers readers = lane == Lane::main ? Readers::callers : Readers::loop;
+    if (connection == nullptr) connection = make({}, readers);
     return connection;
 }
 

@@ -29,7 +29,8 @@ public:
     void close();
 
     void call(Lane lane, Route route, Request request);
-    [[nodiscard]] std::shared_ptr<Connection> make(Connection::Push push = {}) const;
+    [[nodiscard]] std::shared_ptr<Connection> make(Connection::Push push = {},
+                                                   Readers readers = Readers::loop) const;
 
 private:
     std::shared_ptr<Connection> pick(Lane lane, Route route);

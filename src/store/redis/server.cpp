@@ -8,7 +8,7 @@
 namespace dlock::store::redis {
 namespace {
 
-constexpr std::string_view parameters = "layout, password_file; with rediss:// also ca, cert, key, sni";
+constexpr std::string_view parameters = "layout, io, password_file; with rediss:// also ca, cert, key, sni";
 
 Error bad(std::string text) { return {errc::invalid_argument, std::move(text)}; }
 
@@ -18,9 +18,10 @@ std::string param(const Url& url, const char* name) {
 }
 
 Result<void> check_params(const Url& url) {
-    const Result<void> known = url.scheme == "rediss"
-                                   ? url.allow_params({"layout", "password_file", "ca", "cert", "key", "sni"})
-                                   : url.allow_params({"layout", "password_file"});
+    const Result<void> known =
+        url.scheme == "rediss"
+            ? url.allow_params({"layout", "io", "password_file", "ca", "cert", "key", "sni"})
+            : url.allow_params({"layout", "io", "password_file"});
     if (known) return {};
     return bad(known.error().detail + "; known here: " + std::string(parameters));
 }
@@ -74,6 +75,15 @@ Result<void> set_layout(const Url& url, Server& server) {
     return {};
 }
 
+Result<void> set_io(const Url& url, Server& server) {
+    const std::string io = param(url, "io");
+    if (io == "thread")
+        server.readers = Readers::loop;
+    else if (!io.empty() && io != "callers")
+        return bad("io=" + io + " is unknown; known: callers (default), thread");
+    return {};
+}
+
 }  // namespace
 
 std::string Candidate::text() const {
@@ -92,7 +102,7 @@ Result<Server> parse_server(const Url& url) {
     Result<std::string> db = parse_db(url.path);
     if (!db) return db.error();
     server.db = *db;
-    for (const auto set : {set_layout, set_password, set_tls})
+    for (const auto set : {set_layout, set_io, set_password, set_tls})
         if (Result<void> ok = set(url, server); !ok) return ok.error();
     return server;
 }

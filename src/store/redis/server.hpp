@@ -19,6 +19,12 @@ struct Candidate {
 
 enum class Layout { dlock, plain };
 
+/// Who reads a connection.
+enum class Readers {
+    callers,  ///< a blocked caller, while one has a request unanswered; else the loop's thread
+    loop,     ///< the loop's thread
+};
+
 /// Where the server is and how to speak to it, from the URL
 ///
 ///     redis://[user[:password]@]host[:port][,host...][/db]
@@ -31,6 +37,7 @@ struct Server {
     std::string password;
     std::string db;  ///< decimal digits; empty: 0
     Layout layout = Layout::dlock;
+    Readers readers = Readers::callers;          ///< of acquires and releases; `io=thread`: the loop
     std::shared_ptr<const net::TlsContext> tls;  ///< null: plain TCP
     std::string tls_name;                        ///< empty: the candidate's host
 };
