@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -9,6 +11,8 @@
 #include "dlock/mutex.hpp"
 #include "dlock/observer.hpp"
 #include "dlock/options.hpp"
+#include "dlock/semaphore.hpp"
+#include "dlock/shared_mutex.hpp"
 
 namespace dlock {
 
@@ -30,6 +34,17 @@ public:
     ~Client();
 
     [[nodiscard]] Mutex mutex(Key key) const;
+    [[nodiscard]] SharedMutex shared_mutex(Key key) const;
+    /// `permits`: 1 to `Semaphore::most`, or `Semaphore::as_configured`.
+    [[nodiscard]] Semaphore semaphore(Key key, std::uint32_t permits) const;
+
+    /// Sets how many permits a key has, from now on and for good; those that are out stay, even when there
+    /// are fewer now. With `if_current`: only if it has so many now (0: only if the key is new). 0 permits:
+    /// the number stays, but the key is forgotten after its last use as others are. Answers what it has now.
+    /// `limit_differs`: it has another number than `if_current`, or is no permits key. Blocks up to four
+    /// times the call time-out.
+    Result<std::uint32_t> configure(const Key& key, std::uint32_t permits,
+                                    std::optional<std::uint32_t> if_current = std::nullopt) const;
 
     /// Takes several keys, all or none. All are asked for together; when one is busy and `options.wait` is
     /// set, what was had is given back and they are taken one after the other in the order of their bytes,

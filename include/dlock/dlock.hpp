@@ -2,14 +2,16 @@
 #pragma once
 
 /// Everything except `dlock/asio.hpp`.
-#include "dlock/client.hpp"    // IWYU pragma: export
-#include "dlock/error.hpp"     // IWYU pragma: export
-#include "dlock/inspect.hpp"   // IWYU pragma: export
-#include "dlock/key.hpp"       // IWYU pragma: export
-#include "dlock/lease.hpp"     // IWYU pragma: export
-#include "dlock/lease_id.hpp"  // IWYU pragma: export
-#include "dlock/mutex.hpp"     // IWYU pragma: export
-#include "dlock/observer.hpp"  // IWYU pragma: export
-#include "dlock/options.hpp"   // IWYU pragma: export
-#include "dlock/result.hpp"    // IWYU pragma: export
-#include "dlock/time.hpp"      // IWYU pragma: export
+#include "dlock/client.hpp"        // IWYU pragma: export
+#include "dlock/error.hpp"         // IWYU pragma: export
+#include "dlock/inspect.hpp"       // IWYU pragma: export
+#include "dlock/key.hpp"           // IWYU pragma: export
+#include "dlock/lease.hpp"         // IWYU pragma: export
+#include "dlock/lease_id.hpp"      // IWYU pragma: export
+#include "dlock/mutex.hpp"         // IWYU pragma: export
+#include "dlock/observer.hpp"      // IWYU pragma: export
+#include "dlock/options.hpp"       // IWYU pragma: export
+#include "dlock/result.hpp"        // IWYU pragma: export
+#include "dlock/semaphore.hpp"     // IWYU pragma: export
+#include "dlock/shared_mutex.hpp"  // IWYU pragma: export
+#include "dlock/time.hpp"          // IWYU pragma: export

@@ -28,6 +28,8 @@ struct Owner {
 /// One grant, seen from outside. Ages are measured by the store's clock.
 struct HolderInfo {
     std::string public_id;  ///< 12 hexadecimal digits; what `force_release` wants as `seen`
+    std::string mode;       ///< "exclusive"; of a read-write key "write" or "shared"; "permit"
+    bool held_off = false;  ///< the work has ended; the lock is kept back until `expires_in` is over
     Owner owner;
     std::optional<Fence> fence;
     std::optional<std::chrono::milliseconds> held_for;
@@ -38,6 +40,7 @@ struct HolderInfo {
 /// One place in line. The head is first.
 struct WaiterInfo {
     Owner owner;
+    std::string mode;  ///< as what it waits; as above
     std::optional<std::chrono::milliseconds> waited_for;
     std::optional<std::chrono::milliseconds> expires_in;  ///< the ticket's own lease
 };
@@ -45,9 +48,10 @@ struct WaiterInfo {
 /// One key. Damaged and foreign records are rows with `problem` set, never an error of the whole list.
 struct LockInfo {
     Key key{std::string{}};
-    std::string kind;  ///< "mutex"; other kinds by name
-    std::vector<HolderInfo> holders;
-    std::vector<WaiterInfo> waiters;  ///< at most 100 of them by `show`, none by a list
+    std::string kind;                      ///< "mutex", "read_write", "permits"; other kinds by name
+    std::optional<std::uint32_t> permits;  ///< how many there are, of a permits key
+    std::vector<HolderInfo> holders;       ///< at most 1000
+    std::vector<WaiterInfo> waiters;       ///< at most 100 of them by `show`, none by a list
     std::size_t waiter_count = 0;
     std::optional<Fence> last_fence;
     std::string problem;  ///< what is wrong with the record, empty when fine

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -27,7 +28,7 @@ class LeaseState;
 class Lease {
 public:
     Lease(std::shared_ptr<engine::Engine> engine, std::shared_ptr<engine::LeaseState> state) noexcept;
-    Lease(Lease&&) noexcept = default;
+    Lease(Lease&& other) noexcept;
     Lease& operator=(Lease&& other) noexcept;
     ~Lease();
 
@@ -68,6 +69,11 @@ public:
     /// the scenes. A second call gives the first one's answer.
     Result<void> release();
 
+    /// A further Lease of the same grant, for a part of the work that may outlive this one: same id, same
+    /// fence. The last of them to be released or destroyed frees the lock; `release()` of the others answers
+    /// at once. `lost` when it is over.
+    [[nodiscard]] Result<Lease> join() const;
+
     /// Stops renewing and forgets the lock without releasing it: it ends one lease from now, unless the
     /// returned id is renewed or released, here or in another process.
     [[nodiscard]] LeaseId detach();
@@ -81,8 +87,16 @@ public:
     void start_release(std::function<void(Result<void>)> done, Deliver deliver = Deliver::delivery_thread);
 
 private:
+    friend class SharedMutex;
+
     std::shared_ptr<engine::Engine> engine_;
     std::shared_ptr<engine::LeaseState> state_;
+    std::atomic<bool> parted_{false};  ///< released here while others of the same grant go on
 };
+
+/// Throws LockError (`not_owner`) unless some client of this process holds the key just now: for code that
+/// relies on a lock which is taken elsewhere, around it. It does not tell who in the process holds it. Costs
+/// a walk over all leases of the process.
+void assert_held(const Key& key);
 
 }  // namespace dlock

@@ -23,6 +23,12 @@ enum class Renewing {
     manual,     ///< nobody: the lock ends one lease after the grant unless `Lease::renew()` is called
 };
 
+/// An acquisition inside another one of the same transaction.
+enum class Nested {
+    refuse,  ///< `would_deadlock` at once, since it would wait for itself
+    join,    ///< a further Lease of the same grant: same fence, same limits; the last one frees
+};
+
 /// One acquisition. A plain struct: name only the fields you change.
 struct AcquireOptions {
     /// How long the lock outlives a crash of its holder. Short: the next one waits less after a crash, but a
@@ -43,6 +49,17 @@ struct AcquireOptions {
 
     /// The same for each time that `Lease::progress()` was not called for so long: for work that can hang.
     std::chrono::milliseconds progress_within = forever;
+
+    /// For so long after the release nobody gets the lock: a cool-down. Waiters may notice its end up to 2 s
+    /// late.
+    std::chrono::milliseconds hold_off = std::chrono::milliseconds(0);
+
+    /// The lock is kept from others for so long from the grant on, even when it is released before: for work
+    /// that must not be repeated sooner. As `hold_off` otherwise; the longer of both counts.
+    std::chrono::milliseconds at_least = std::chrono::milliseconds(0);
+
+    /// What an acquisition inside another one of the same `Context::txid`, key and client means.
+    Nested nested = Nested::refuse;
 
     /// `invalid_argument` naming the field. Called by every verb; the store's own minimum is checked there
     /// too.

@@ -112,6 +112,12 @@ AttemptMachine::Action AttemptMachine::contended(unsigned call, std::optional<mi
     return pause(std::min(hinted, poll_every), now);
 }
 
+AttemptMachine::Action AttemptMachine::done(unsigned call, TimePoint now) {
+    if (!current(call)) return Action::nothing;
+    definite();
+    return withdraw_then_fail(stopping_ ? *stopping_ : Error{errc::contended, "it is done already"}, now);
+}
+
 AttemptMachine::Action AttemptMachine::failed(unsigned call, const Error& error, TimePoint now) {
     if (!current(call)) return Action::nothing;
     if (error.fault == Fault::indeterminate) {

@@ -49,6 +49,8 @@ public:
     Action granted(unsigned call, std::optional<TimePoint> counted_from, TimePoint now);
     Action queued(unsigned call, TimePoint now);
     Action contended(unsigned call, std::optional<milliseconds> retry_in, TimePoint now);
+    /// There is a result, so the lock is not wanted any more.
+    Action done(unsigned call, TimePoint now);
     Action failed(unsigned call, const Error& error, TimePoint now);
 
     /// The lock may be free now (pushed, seen by a look, or released in this process).

@@ -27,6 +27,12 @@ GrantId grant_id(const LeaseId::Secret& secret) noexcept {
     return GrantId{blake2b({reinterpret_cast<const char*>(secret.data()), secret.size()})};
 }
 
+GrantId held_off(const GrantId& id) noexcept {
+    GrantId off;
+    for (std::size_t i = 0; i < id.bytes.size(); ++i) off.bytes[i] = static_cast<std::uint8_t>(~id.bytes[i]);
+    return off;
+}
+
 std::string public_id(std::string_view stored_owner) {
     const Blake2b hash = blake2b(stored_owner);
     return to_hex({reinterpret_cast<const char*>(hash.data()), 6});

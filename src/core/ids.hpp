@@ -33,6 +33,9 @@ using TicketId = Id16<struct TicketTag>;
 /// BLAKE2b-128 of the secret.
 GrantId grant_id(const LeaseId::Secret& secret) noexcept;
 
+/// Under which a grant stands while its lock is held off after the work: nobody can renew or release it.
+GrantId held_off(const GrantId& id) noexcept;
+
 /// 12 hexadecimal digits that name a grant where people look. For the bytes that a store keeps as owner: the
 /// beginning of their hash, so that a list never shows what would be needed to release (layout `plain`).
 std::string public_id(std::string_view stored_owner);

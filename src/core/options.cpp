@@ -36,6 +36,9 @@ Result<void> AcquireOptions::validate() const {
         if (limit == forever) continue;
         if (auto checked = check(field, limit, lease_range); !checked) return checked;
     }
+    for (const auto& [field, time] : {std::pair("hold_off", hold_off), {"at_least", at_least}})
+        if (auto checked = check(field, time, {milliseconds(0), longest, "give 0 to 365 days"}); !checked)
+            return checked;
     if (!wait || *wait == forever) return {};
     return check("wait", *wait, {milliseconds(0), longest, "give 0 (do not wait) to 365 days, or forever"});
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/ids.hpp"
+#include "core/mode.hpp"
 #include "dlock/inspect.hpp"
 #include "dlock/time.hpp"
 
@@ -22,10 +23,6 @@ namespace dlock::core {
 using std::chrono::milliseconds;
 using OwnerPtr = std::shared_ptr<const Owner>;  ///< null: not recorded
 
-/// What a key is for as long as it is remembered; another kind is refused.
-enum class Kind : std::uint8_t { mutex, read_write, permits };
-std::string_view to_string(Kind kind) noexcept;
-
 /// The store's two clocks at the moment of the call.
 struct StoreTime {
     TimePoint now{};            ///< monotonic; decides leases and places
@@ -35,19 +32,32 @@ struct StoreTime {
 /// One grant. Over as soon as `now >= expires`, whether or not anybody removed it.
 struct Holder {
     GrantId id{};
+    Mode mode = Mode::exclusive;
     OwnerPtr owner{};
     Fence fence{};
     TimePoint since{};
     TimePoint expires{};
-    milliseconds lease{};
+    milliseconds lease{};       ///< 0: held off, the work has ended and the lock is not given on yet
     std::uint64_t wall_us = 0;  ///< of the grant, for display
 
     friend bool operator==(const Holder&, const Holder&) = default;
 };
 
+/// What work that is done once left for those who come after.
+struct Done {
+    std::string result{};
+    OwnerPtr owner{};
+    TimePoint at{};
+    TimePoint until{};
+    std::uint64_t wall_us = 0;  ///< of its end, for display
+
+    friend bool operator==(const Done&, const Done&) = default;
+};
+
 /// One place in line; it has a lease of its own.
 struct Ticket {
     TicketId id{};
+    Mode mode = Mode::exclusive;
     OwnerPtr owner{};
     TimePoint arrival{};
     TimePoint expires{};
@@ -58,10 +68,13 @@ struct Ticket {
 
 struct Record {
     Kind kind = Kind::mutex;
-    std::uint64_t last_fence = 0;  ///< 0: the key had no record
-    std::optional<Holder> holder{};
+    std::uint32_t permits = 0;      ///< how many there are, of Kind::permits
+    bool pinned = false;            ///< `permits` was configured, so the record is never forgotten
+    std::uint64_t last_fence = 0;   ///< 0: nothing was ever granted
+    std::vector<Holder> holders{};  ///< those that are over may stand there yet
     std::vector<Ticket> tickets{};  ///< in order of arrival
-    TimePoint touched{};            ///< last use that changed anything
+    std::optional<Done> done{};
+    TimePoint touched{};  ///< last use that changed anything
 
     friend bool operator==(const Record&, const Record&) = default;
 };
@@ -81,21 +94,31 @@ struct Standing {
 struct AcquireAsk {
     GrantId attempt{};
     OwnerPtr owner{};
-    Kind kind = Kind::mutex;
+    Mode mode = Mode::exclusive;
+    std::uint32_t permits = 0;  ///< how many there are; 0: as configured
     milliseconds lease{};
     std::optional<Standing> standing{};  ///< none: do not wait
+    /// Change the mode of the grant that the attempt has, if its fence is still that one: a call that comes
+    /// twice changes nothing back. To `shared` always, to `write` only while nobody else holds.
+    std::optional<Fence> converts{};
+    enum class Results { ignore, want };
+    Results results = Results::ignore;  ///< want: a stored result is as good as the lock
 };
 
 enum class Acquiring {
-    granted,       ///< `fence` is set; also the answer to a repeat while the grant lives
-    queued,        ///< `ahead` live tickets are in front
-    contended,     ///< not had, no trace left
-    kind_differs,  ///< the record is of another kind
+    granted,        ///< `fence` is set; also the answer to a repeat while the grant lives
+    queued,         ///< `ahead` live tickets are in front
+    contended,      ///< not had, no trace left
+    done,           ///< the record has a result
+    lost,           ///< the grant to convert is not there (any more)
+    kind_differs,   ///< the record is of another kind
+    limit_differs,  ///< it has another number of permits, or none was ever given
 };
 struct AcquireOutcome {
     Acquiring what = Acquiring::contended;
     Fence fence{};
     std::size_t ahead = 0;
+    std::vector<Ticket> wake{};  ///< after a conversion to `shared`
 };
 
 /// `floor`: the highest fence that was ever forgotten; it counts only where the key had no record.
@@ -111,27 +134,45 @@ struct TicketOutcome {
 };
 TicketOutcome renew_ticket(Record& record, const TicketId& id, milliseconds lease, TimePoint now);
 
+/// What a release leaves behind, if the grant was still there.
+struct After {
+    milliseconds hold_off{0};             ///< nobody gets the lock (this permit) for so long
+    std::optional<std::string> result{};  ///< of work that is done once; kept for `keep`
+    milliseconds keep{0};
+};
 struct ReleaseOutcome {
-    bool released = false;         ///< false: the attempt had no grant (any more)
-    std::optional<Ticket> wake{};  ///< whom to wake: the live head, when this call made its turn come
+    bool released = false;       ///< false: the attempt had no grant (any more)
+    std::vector<Ticket> wake{};  ///< those whose turn this call made come: never all who wait
 };
 /// Ends what the attempt has: its grant and, when named, the ticket.
 ReleaseOutcome release(Record& record, const GrantId& attempt, const std::optional<TicketId>& ticket,
-                       TimePoint now);
+                       const After& after, StoreTime time);
 
 struct ForceOutcome {
     Forced forced = Forced::already_free;
-    std::optional<Ticket> wake{};
+    std::vector<Ticket> wake{};
 };
 /// Ends the grant whose public id is `seen` and no other.
 ForceOutcome force_release(Record& record, std::string_view seen, TimePoint now);
 
-/// The grant that counts, or null when the lock is free.
+struct ConfigureOutcome {
+    enum class What { changed, differs, kind_differs };
+    What what = What::changed;
+    std::uint32_t permits = 0;  ///< as they are now
+    std::vector<Ticket> wake{};
+};
+/// Sets how many permits there are and pins the record; 0 unpins it. Grants that are out stay.
+ConfigureOutcome configure(Record& record, std::uint32_t permits, std::optional<std::uint32_t> if_current,
+                           TimePoint now);
+
+/// A grant that counts, or null when the lock (every permit) is free.
 const Holder* live_holder(const Record& record, TimePoint now) noexcept;
 
 /// Drops every ticket that is over, wherever it stands, so that any number of dead waiters cost nothing
-/// together; then the first in line, or null.
-const Ticket* head(Record& record, TimePoint now);
+/// together; then those whose turn it is: the first, the readers before the first writer, as many as there
+/// are permits.
+std::vector<Ticket> turns(Record& record, TimePoint now);
+void drop_expired_tickets(Record& record, TimePoint now);
 
 /// Since when nothing of the record counts: clean-up may forget it some time after (and raises the floor
 /// then).

@@ -7,6 +7,7 @@
 #include "core/planted.hpp"
 #include "engine/attempt.hpp"
 #include "engine/describe.hpp"
+#include "engine/gate.hpp"
 #include "engine/with_lock.hpp"
 #include "engine/withdrawal.hpp"
 
@@ -65,6 +66,23 @@ Result<void> Engine::check_acquire(const Key& key, const AcquireOptions& options
     return {};
 }
 
+Result<void> Engine::check_wanted(const Wanted& wanted, const AcquireOptions& options) const {
+    if (wanted.permits > Semaphore::most)
+        return Error(errc::invalid_argument, "permits: " + std::to_string(wanted.permits) +
+                                                 " is more than the limit of " +
+                                                 std::to_string(Semaphore::most) + "; give less");
+    if (wanted.mode != core::Mode::exclusive && !capabilities().modes)
+        return Error(errc::unsupported,
+                     "this store's layout has exclusive locks only, neither readers nor "
+                     "permits; use its default layout");
+    const bool leaves = wanted.result || options.hold_off > 0ms || options.at_least > 0ms;
+    if (leaves && !capabilities().leaves)
+        return Error(errc::unsupported,
+                     "this store's layout keeps nothing after a release, neither a "
+                     "hold-off nor a result; use its default layout");
+    return {};
+}
+
 std::shared_ptr<const Owner> Engine::owner_of(const Context& context) const {
     if (context.biz_id.empty() && context.txid.empty() && context.note.empty()) return owner_;
     auto owner = std::make_shared<Owner>(*owner_);
@@ -74,8 +92,8 @@ std::shared_ptr<const Owner> Engine::owner_of(const Context& context) const {
     return owner;
 }
 
-Engine::AttemptPtr Engine::make_attempt(const Key& key, const AcquireOptions& options, const Context& context,
-                                        TimePoint now) const {
+Engine::AttemptPtr Engine::make_attempt(const Key& key, const Wanted& wanted, const AcquireOptions& options,
+                                        const Context& context, TimePoint now) const {
     const auto wait = options.wait.value_or(0ms);
     const auto until = wait == forever ? TimePoint::max() : now + wait;
     const auto shortest = std::min({options.lease, options.max_hold, options.progress_within});
@@ -85,20 +103,36 @@ Engine::AttemptPtr Engine::make_attempt(const Key& key, const AcquireOptions& op
     core::random_bytes(attempt->secret.data(), attempt->secret.size());
     attempt->request.subject = std::make_shared<const store::Subject>(key, owner_of(context));
     attempt->request.attempt = core::grant_id(attempt->secret);
+    attempt->request.mode = wanted.mode;
+    attempt->request.permits = wanted.permits;
     attempt->request.lease = shortest;
+    attempt->result = wanted.result;
+    if (wanted.result) attempt->request.results = store::AcquireRequest::Results::want;
     if (capabilities().lines && rules.waits) attempt->request.place.line = store::Place::Line::join;
     attempt->options = options;
     return attempt;
 }
 
-void Engine::start_acquire(const Key& key, const AcquireOptions& options, const Context& context,
-                           AcquireDone done, Lease::Deliver deliver) {
-    if (auto ok = check_acquire(key, options, context); !ok) {
+Result<Lease> Engine::acquire(const Key& key, const Wanted& wanted, const AcquireOptions& options,
+                              const Context& context) {
+    Gate<Result<Lease>> gate;  // here is enough: the answer comes exactly once
+    return *gate.ask([&] {
+        start_acquire(
+            key, wanted, options, context, [&gate](Result<Lease> got) { gate.put(std::move(got)); },
+            Lease::Deliver::direct);
+    });
+}
+
+void Engine::start_acquire(const Key& key, const Wanted& wanted, const AcquireOptions& options,
+                           const Context& context, AcquireDone done, Lease::Deliver deliver) {
+    auto ok = check_acquire(key, options, context);
+    if (ok) ok = check_wanted(wanted, options);
+    if (!ok) {
         if (deliver == Lease::Deliver::direct || inert()) return done(std::move(ok).error());
         host_->deliver([done = std::move(done), error = std::move(ok).error()] { done(error); });
         return;
     }
-    auto attempt = make_attempt(key, options, context, now());
+    auto attempt = make_attempt(key, wanted, options, context, now());
     attempt->done = std::move(done);
     attempt->deliver = deliver;
     if (context.stop.stop_possible()) {
@@ -118,21 +152,24 @@ void Engine::start_acquire(const Key& key, const AcquireOptions& options, const 
 
 Engine::LinePtr Engine::line_of(const Key& key) {
     auto& line = lines_[key];
-    if (!line) line = std::make_shared<KeyLine>(key);
+    if (!line) line = std::make_shared<KeyLine>(key, KeyLine::Of::key);
     return line;
 }
 
+Engine::LinePtr Engine::line_for(const store::AcquireRequest& request) {
+    if (core::alone(request.mode)) return line_of(request.subject->key);
+    return *lines_apart_.insert(std::make_shared<KeyLine>(request.subject->key, KeyLine::Of::one)).first;
+}
+
 void Engine::enqueue(const AttemptPtr& attempt, TimePoint now, Effects& effects) {
-    attempt->line = line_of(attempt->request.subject->key);
+    attempt->line = line_for(attempt->request);
     const LinePtr line = attempt->line;
     const bool alone = line->queue.empty();
     line->queue.push_back(attempt);
     if (life_ != Life::open) {
         apply(attempt, attempt->machine.stop({errc::cancelled, "the client is closed"}, now), now, effects);
-    } else if (holds_already(attempt->request)) {
-        Error nested{errc::would_deadlock,
-                     "its transaction holds the key already; acquire it once, outermost"};
-        apply(attempt, attempt->machine.stop(std::move(nested), now), now, effects);
+    } else if (const LeasePtr outer = held_already(*attempt)) {
+        nested(attempt, outer, now, effects);
     } else if (!alone && !attempt->machine.waits()) {
         // Whoever will not wait does not overtake those of this process who do.
         Error busy{errc::contended,
@@ -144,11 +181,32 @@ void Engine::enqueue(const AttemptPtr& attempt, TimePoint now, Effects& effects)
     }
 }
 
-bool Engine::holds_already(const store::AcquireRequest& request) const {
-    const auto& [key, owner] = *request.subject;
-    if (owner->txid.empty()) return false;
-    const auto held = transactions_.find(key);
-    return held != transactions_.end() && held->second == owner->txid;
+/// By the same transaction. A permit counts only where the attempt would join, since there may be more.
+Engine::LeasePtr Engine::held_already(const Attempt& attempt) const {
+    const auto& [key, owner] = *attempt.request.subject;
+    if (owner->txid.empty()) return nullptr;
+    if (attempt.request.mode == core::Mode::permit && attempt.options.nested != Nested::join) return nullptr;
+    const auto [first, last] = transactions_.equal_range(key);
+    for (auto one = first; one != last; ++one) {
+        const auto lease = std::static_pointer_cast<LeaseState>(one->second.lock());
+        if (lease && lease->subject->owner->txid == owner->txid && lease->held()) return lease;
+    }
+    return nullptr;
+}
+
+void Engine::nested(const AttemptPtr& attempt, const LeasePtr& outer, TimePoint now, Effects& effects) {
+    const bool enough = core::alone(outer->mode) || outer->mode == attempt->request.mode;
+    if (attempt->options.nested != Nested::join || !enough) {
+        Error error{errc::would_deadlock, enough ? "its transaction holds the key already; acquire it once, "
+                                                   "outermost, or join with Nested::join"
+                                                 : "its transaction reads the key already; release that "
+                                                   "first, or try_upgrade it"};
+        return apply(attempt, attempt->machine.stop(std::move(error), now), now, effects);
+    }
+    ++outer->handles;
+    attempt->machine.abandon({errc::cancelled, "joined"});
+    leave_line(attempt, now, effects);
+    complete(attempt, outer, effects);
 }
 
 void Engine::next_head(const LinePtr& line, TimePoint now, Effects& effects) {
@@ -167,7 +225,10 @@ void Engine::next_head(const LinePtr& line, TimePoint now, Effects& effects) {
 void Engine::forget_if_idle(const LinePtr& line) {
     if (!line->queue.empty() || line->releasing != 0) return;
     schedule_.remove(*line);
-    lines_.erase(line->key);
+    if (line->of == KeyLine::Of::key)
+        lines_.erase(line->key);
+    else
+        lines_apart_.erase(line);
 }
 
 void Engine::apply(const AttemptPtr& attempt, Action action, TimePoint now, Effects& effects) {
@@ -251,6 +312,10 @@ Action Engine::feed_answer(Attempt& attempt, unsigned call, store::AcquireAnswer
                           [&](store::Contended& contended) {
                               attempt.holder = std::move(contended.holder);
                               return machine.contended(call, contended.retry_in, now);
+                          },
+                          [&](store::Done& done) {
+                              if (attempt.result) *attempt.result = std::move(done);
+                              return machine.done(call, now);
                           },
                           [&](const Error& error) { return machine.failed(call, error, now); },
                       },

@@ -39,7 +39,7 @@ Answers ask_all(engine::Engine& engine, const std::vector<Key>& keys, const Acqu
     static_cast<void>(all.ask([&] {
         for (std::size_t i = 0; i < keys.size(); ++i) {
             engine.start_acquire(
-                keys[i], options, context,
+                keys[i], {}, options, context,
                 [&, i](Result<Lease> got) {
                     answers[i].emplace(std::move(got));
                     if (missing.fetch_sub(1, std::memory_order_acq_rel) == 1) all.put(true);

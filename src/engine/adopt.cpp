@@ -31,7 +31,9 @@ Engine::LeasePtr Engine::make_lease(const store::AcquireRequest& request, const 
     auto lease = std::make_shared<LeaseState>(*this, request, secret, std::move(granted), machine);
     schedule_.set(*lease, lease->machine.due());
     const auto& [key, owner] = *request.subject;
-    if (!owner->txid.empty()) transactions_.insert_or_assign(key, owner->txid);
+    if (!owner->txid.empty()) transactions_.emplace(key, lease);
+    lease->hold_off = options.hold_off;
+    if (options.at_least > options.at_least.zero()) lease->at_least = now + options.at_least;
     tell_of(*lease, Event::Kind::granted, "", effects);
     return lease;
 }
@@ -46,13 +48,13 @@ bool Engine::has_lease_of(const store::AcquireRequest& request) const {
     return found;
 }
 
-/// The fence that the store shows for the grant; `lost` when it shows another holder, or none.
-Result<std::optional<Fence>> Engine::fence_of(const Key& key, const store::GrantId& grant) {
+/// What the store shows of the grant; `lost` when it shows other holders, or none.
+Result<HolderInfo> Engine::holder_of(const Key& key, const store::GrantId& grant) {
     const auto page = inspect({{}, key});
     if (!page) return page.error();
     for (const LockInfo& lock : page->locks)
         for (const HolderInfo& holder : lock.holders)
-            if (holder.public_id == core::public_id(grant)) return holder.fence;
+            if (holder.public_id == core::public_id(grant)) return holder;
     return gone();
 }
 
@@ -73,8 +75,9 @@ Result<Engine::LeasePtr> Engine::adopt(const LeaseId& id, const AcquireOptions& 
     if (!answer) return answer.error();
     if (answer->renewal == store::Renewal::lost) return gone();
     if (auto ok = renewed(*answer); !ok) return std::move(ok).error();
-    auto fence = fence_of(id.key(), request.attempt);
-    if (!fence) return std::move(fence).error();
+    const auto holder = holder_of(id.key(), request.attempt);
+    if (!holder) return holder.error();
+    request.mode = core::mode_of(holder->mode);
 
     Result<LeasePtr> adopted = gone();
     with_lock([&](TimePoint at, Effects& effects) {
@@ -83,7 +86,7 @@ Result<Engine::LeasePtr> Engine::adopt(const LeaseId& id, const AcquireOptions& 
         } else if (has_lease_of(request)) {
             adopted = ours();
         } else if (at < core::usable_until(sent, request.lease, capabilities().skew)) {
-            store::Granted granted{.fence = *fence, .handle = id.handle(), .counted_from = {}};
+            store::Granted granted{.fence = holder->fence, .handle = id.handle(), .counted_from = {}};
             adopted = make_lease(request, id.secret(), std::move(granted), options, sent, at, effects);
         }
     });

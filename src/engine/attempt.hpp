@@ -21,6 +21,7 @@ struct Attempt : Timed {
     store::AcquireRequest request;
     LeaseId::Secret secret{};
     AcquireOptions options{};  ///< the request's lease is shorter where a limit is nearer
+    std::shared_ptr<std::optional<store::Done>> result;  ///< where to put one, if it is wanted
     std::optional<store::Granted> grant;
     std::optional<HolderInfo> holder;  ///< whom it was last told to wait for
     bool rejoins = false;              ///< the last ask said so: the ticket stays in line after the grant
@@ -31,14 +32,17 @@ struct Attempt : Timed {
     std::optional<std::stop_callback<std::function<void()>>> on_stop;
 };
 
-/// The local queue of one key: all its waiters in this client, behind one ticket in the store. Only the head
-/// talks to the store. Exists while somebody waits or a release is on its way.
+/// The local queue of one key: all in this client who want it alone, behind one ticket in the store. Only the
+/// head talks to the store. Exists while somebody waits or a release is on its way. Readers and permits come
+/// in side by side, so each of those is a queue of its own.
 struct KeyLine : Timed {
-    explicit KeyLine(Key k) : key(std::move(k)) {}
+    enum class Of { key, one };
+    KeyLine(Key k, Of whom) : key(std::move(k)), of(whom) {}
     void on_time(Engine& engine, TimePoint now, Effects& effects) override;
     [[nodiscard]] bool may_come_early(TimePoint now) const override;
 
     const Key key;
+    const Of of;
     std::vector<std::shared_ptr<Attempt>> queue;  ///< the head first
     store::TicketId ticket{};                     ///< all zero: none yet
     bool placed = false;                          ///< the ticket stands in line

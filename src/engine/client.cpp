@@ -39,6 +39,17 @@ Client::~Client() = default;
 
 Mutex Client::mutex(Key key) const { return {engine_->shared_from_this(), std::move(key)}; }
 
+SharedMutex Client::shared_mutex(Key key) const { return {engine_->shared_from_this(), std::move(key)}; }
+
+Semaphore Client::semaphore(Key key, std::uint32_t permits) const {
+    return {engine_->shared_from_this(), std::move(key), permits};
+}
+
+Result<std::uint32_t> Client::configure(const Key& key, std::uint32_t permits,
+                                        std::optional<std::uint32_t> if_current) const {
+    return engine_->configure({key, permits, if_current});
+}
+
 Result<Page> Client::list(const Filter& filter) const {
     if (filter.limit < 1 || filter.limit > 10'000)
         return Error(errc::invalid_argument,

@@ -9,8 +9,8 @@
 
 #include "core/text.hpp"
 #include "engine/attempt.hpp"
+#include "engine/blocking.hpp"
 #include "engine/fork.hpp"
-#include "engine/gate.hpp"
 #include "engine/with_lock.hpp"
 #include "engine/withdrawal.hpp"
 
@@ -58,6 +58,7 @@ Result<std::shared_ptr<Engine>> Engine::create(const StoreFactory& factory, Clie
     if (!store) return std::move(store).error();
     engine->store_ = std::move(*store);
     engine->timer_ = engine->host_->loop().timer([raw] { raw->on_timer(); });
+    enlist(engine);
     return engine;
 }
 
@@ -92,25 +93,9 @@ void Engine::tell(Event event, Effects& effects) {
 void Engine::tell_of(const LeaseState& lease, Event::Kind kind, const char* detail, Effects& effects) {
     if (!observer_) return;
     Event event(kind, now(), lease.subject->key, core::public_id(lease.grant));
-    event.fence = lease.fence;
+    event.fence = lease.fence();
     event.detail = detail;
     tell(std::move(event), effects);
-}
-
-/// `start(done)` makes one call to the store; its answer comes back here or the time ends. `silent` is what
-/// no answer means: `unavailable` of a call that only reads, `unknown_outcome` of one that may have changed
-/// something.
-template <class Answer, class Start>
-Result<Answer> Engine::blocking(std::chrono::milliseconds limit, errc silent, Start start) {
-    if (auto ok = usable(); !ok) return std::move(ok).error();
-    {
-        const std::lock_guard lock(mutex_);
-        if (life_ != Life::open) return Error(errc::cancelled, "the client is closed");
-    }
-    auto gate = std::make_shared<Gate<Result<Answer>>>(now() + limit);
-    auto answer = gate->ask([&] { start([gate](Result<Answer> got) { gate->put(std::move(got)); }); });
-    if (answer) return std::move(*answer);
-    return Error(silent, "the store did not answer within " + std::to_string(limit.count()) + " ms");
 }
 
 Result<Page> Engine::inspect(store::InspectRequest request) {
@@ -132,6 +117,19 @@ Result<Forced> Engine::force_release(const Key& key, std::string_view seen) {
         });
     }
     return forced;
+}
+
+Result<std::uint32_t> Engine::configure(store::ConfigureRequest request) {
+    if (auto ok = request.key.check(); !ok) return std::move(ok).error();
+    if (auto ok = check_wanted({core::Mode::permit, request.permits}, {}); !ok) return std::move(ok).error();
+    const auto limit = 4 * options_.call_timeout;
+    const auto answer = blocking<store::Configured>(limit, errc::unknown_outcome, [&](auto done) {
+        store_->configure(request, {now() + limit, {}}, std::move(done));
+    });
+    if (!answer) return answer.error();
+    if (answer->changed) return answer->permits;
+    return Error(errc::limit_differs,
+                 "permits: the key has " + std::to_string(answer->permits) + " now; look again");
 }
 
 void Engine::progressed(const LeasePtr& lease) {
@@ -193,16 +191,25 @@ Result<void> Engine::release(const LeaseId& id) {
     const auto subject = std::make_shared<const store::Subject>(id.key(), owner_);
     const auto limit = options_.call_timeout;
     auto answer = blocking<store::Released>(limit, errc::unknown_outcome, [&](auto done) {
-        store_->release({subject, core::grant_id(id.secret()), core::Mode::exclusive, id.handle(), {}},
-                        {now() + limit, {}}, std::move(done));
+        store::ReleaseRequest request;
+        request.subject = subject;
+        request.attempt = core::grant_id(id.secret());
+        request.handle = id.handle();
+        store_->release(request, {now() + limit, {}}, std::move(done));
     });
     if (!answer) return std::move(answer).error();
     return released(answer);
 }
 
+template <class Visit>
+void Engine::each_line(Visit visit) const {
+    for (const auto& [key, line] : lines_) visit(line);
+    for (const LinePtr& line : lines_apart_) visit(line);
+}
+
 bool Engine::settled() const {
-    const bool waits =
-        std::any_of(lines_.begin(), lines_.end(), [](const auto& l) { return !l.second->queue.empty(); });
+    bool waits = false;
+    each_line([&](const LinePtr& line) { waits = waits || !line->queue.empty(); });
     return !waits && std::none_of(withdrawals_.begin(), withdrawals_.end(),
                                   [](const auto& w) { return !w->once_confirmed; });
 }
@@ -211,8 +218,8 @@ void Engine::begin_close(TimePoint at, Effects& effects) {
     life_ = Life::closing;
     // Waiters first: a release must not hand the lock to one of them.
     std::vector<AttemptPtr> waiters;
-    for (const auto& [key, line] : lines_)
-        waiters.insert(waiters.end(), line->queue.begin(), line->queue.end());
+    each_line(
+        [&](const LinePtr& line) { waiters.insert(waiters.end(), line->queue.begin(), line->queue.end()); });
     for (const auto& attempt : waiters)
         apply(attempt, attempt->machine.stop({errc::cancelled, "the client was closed"}, at), at, effects);
 
@@ -230,8 +237,9 @@ void Engine::begin_close(TimePoint at, Effects& effects) {
 
 /// What is still waiting when the time is up gets its answer here; nothing runs in the background any more.
 void Engine::finish_close(TimePoint now, Effects& effects) {
-    const auto lines = lines_;
-    for (const auto& [key, line] : lines) {
+    std::vector<LinePtr> lines;
+    each_line([&](const LinePtr& line) { lines.push_back(line); });
+    for (const LinePtr& line : lines) {
         for (const auto& attempt : std::vector(line->queue)) {
             schedule_.remove(*attempt);
             attempt->machine.abandon({errc::cancelled, "the client was closed before the store answered"});
@@ -248,6 +256,7 @@ void Engine::finish_close(TimePoint now, Effects& effects) {
         forget(withdrawal);
     }
     lines_.clear();
+    lines_apart_.clear();
     life_ = Life::closed;
 }
 

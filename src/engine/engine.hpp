@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/attempt_machine.hpp"
@@ -44,13 +46,31 @@ public:
     [[nodiscard]] TimePoint now() const noexcept { return host_->loop().now(); }
     [[nodiscard]] const store::Capabilities& capabilities() const noexcept { return store_->capabilities(); }
 
+    /// As what, and of how many.
+    struct Wanted {
+        core::Mode mode = core::Mode::exclusive;
+        std::uint32_t permits = 0;
+        /// Where it is set, the result of work that was done already is as good as the lock: it is here then
+        /// when the acquisition ends with `contended`.
+        std::shared_ptr<std::optional<store::Done>> result{};
+    };
     using AcquireDone = std::function<void(Result<Lease>)>;
-    void start_acquire(const Key& key, const AcquireOptions& options, const Context& context,
-                       AcquireDone done, Lease::Deliver deliver);
+    void start_acquire(const Key& key, const Wanted& wanted, const AcquireOptions& options,
+                       const Context& context, AcquireDone done, Lease::Deliver deliver);
+    /// The same, waited for.
+    Result<Lease> acquire(const Key& key, const Wanted& wanted, const AcquireOptions& options,
+                          const Context& context);
 
-    void start_release(const std::shared_ptr<LeaseState>& lease, ReleaseDone done, Lease::Deliver deliver);
-    /// Of a Lease that is destroyed: release unless that was done, and wait for nothing.
+    /// By one of its Leases; `parted`: that one has let go while others went on, here or before.
+    void start_release(const std::shared_ptr<LeaseState>& lease, std::atomic<bool>& parted, ReleaseDone done,
+                       Lease::Deliver deliver);
+    /// Of a Lease that is destroyed: release unless that was done or others go on, and wait for nothing.
     void drop(const std::shared_ptr<LeaseState>& lease) noexcept;
+    /// One Lease more of the grant. False when it is not held any more.
+    [[nodiscard]] bool join(LeaseState& lease);
+    Result<void> convert(const std::shared_ptr<LeaseState>& lease, core::Mode mode);
+    /// By any client of the process.
+    [[nodiscard]] static bool held_in_process(const Key& key);
     void detach(LeaseState& lease);
     [[nodiscard]] bool at_limit(const LeaseState& lease);
     [[nodiscard]] std::string lost_reason(const LeaseState& lease);
@@ -59,6 +79,7 @@ public:
 
     Result<Page> inspect(store::InspectRequest request);
     Result<Forced> force_release(const Key& key, std::string_view seen);
+    Result<std::uint32_t> configure(store::ConfigureRequest request);
     Result<void> renew(const LeaseId& id, std::chrono::milliseconds lease);
     Result<void> release(const LeaseId& id);
     Result<std::shared_ptr<LeaseState>> adopt(const LeaseId& id, const AcquireOptions& options,
@@ -82,15 +103,24 @@ private:
     void arm();
     void on_timer();
 
+    // handles.cpp: the engines of the process
+    static void enlist(const std::shared_ptr<Engine>& engine);
+    [[nodiscard]] bool holds(const Key& key);
+
     // acquire.cpp: attempts and the local queue of a key
     [[nodiscard]] Result<void> check_acquire(const Key& key, const AcquireOptions& options,
                                              const Context& context) const;
-    [[nodiscard]] AttemptPtr make_attempt(const Key& key, const AcquireOptions& options,
+    [[nodiscard]] Result<void> check_wanted(const Wanted& wanted, const AcquireOptions& options) const;
+    [[nodiscard]] AttemptPtr make_attempt(const Key& key, const Wanted& wanted, const AcquireOptions& options,
                                           const Context& context, TimePoint at) const;
     [[nodiscard]] std::shared_ptr<const Owner> owner_of(const Context& context) const;
     LinePtr line_of(const Key& key);
+    LinePtr line_for(const store::AcquireRequest& request);
+    template <class Visit>
+    void each_line(Visit visit) const;
     void enqueue(const AttemptPtr& attempt, TimePoint at, Effects& effects);
-    [[nodiscard]] bool holds_already(const store::AcquireRequest& request) const;
+    [[nodiscard]] LeasePtr held_already(const Attempt& attempt) const;
+    void nested(const AttemptPtr& attempt, const LeasePtr& outer, TimePoint at, Effects& effects);
     void next_head(const LinePtr& line, TimePoint at, Effects& effects);
     void apply(const AttemptPtr& attempt, core::AttemptMachine::Action action, TimePoint at,
                Effects& effects);
@@ -116,7 +146,7 @@ private:
                         store::Granted granted, const AcquireOptions& options, TimePoint counted_from,
                         TimePoint now, Effects& effects);
     [[nodiscard]] bool has_lease_of(const store::AcquireRequest& request) const;
-    Result<std::optional<Fence>> fence_of(const Key& key, const store::GrantId& grant);
+    Result<HolderInfo> holder_of(const Key& key, const store::GrantId& grant);
 
     // leases.cpp: renewal and loss
     struct Batch {
@@ -152,6 +182,7 @@ private:
                              const Result<store::Released>& answer);
     void forget(const WithdrawalPtr& withdrawal);
     void begin_release(const LeasePtr& lease, TimePoint at, Effects& effects);
+    static void leave_behind(LeaseState& lease, core::After& after, TimePoint at);
     static Result<void> released(const Result<store::Released>& answer);
     static Result<void> outcome_of(const LeaseState& lease);
 
@@ -176,10 +207,11 @@ private:
     std::condition_variable idle_;  ///< close() waits here for the last answers
     Schedule schedule_;
     TimePoint armed_ = TimePoint::max();
-    std::unordered_map<Key, LinePtr> lines_;
-    std::vector<WithdrawalPtr> withdrawals_;  ///< in no order; each knows its place
-    /// The transaction that holds a key here, where it has an id: nested, it would wait for itself.
-    std::unordered_map<Key, std::string> transactions_;
+    std::unordered_map<Key, LinePtr> lines_;   ///< of those who want a key alone
+    std::unordered_set<LinePtr> lines_apart_;  ///< of readers and permits: each waits for itself
+    std::vector<WithdrawalPtr> withdrawals_;   ///< in no order; each knows its place
+    /// Leases whose transaction has an id: nested, it would wait for itself.
+    std::unordered_multimap<Key, std::weak_ptr<Timed>> transactions_;
     /// Gathered while the timer's items run; then sent as one call a route.
     Batch usual_;
     Batch fresh_;

@@ -46,11 +46,20 @@ public:
     const LeaseId::Secret secret;
     const store::GrantId grant;
     const std::string handle;
-    const std::optional<Fence> fence;
     std::stop_source lost_source;
+
+    /// A reader that becomes the writer gets a higher one.
+    [[nodiscard]] std::optional<Fence> fence() const noexcept;
+    void set_fence(const std::optional<Fence>& fence) noexcept;
 
     // Under the engine's lock:
     core::LeaseMachine machine;
+    core::Mode mode;
+    std::chrono::milliseconds hold_off{0};  ///< after the release
+    TimePoint at_least = TimePoint::min();  ///< until then others wait, even after the release
+    std::optional<std::string> result;      ///< for the release to leave, for `keep`
+    std::chrono::milliseconds keep{0};
+    unsigned handles = 1;  ///< Leases of it
     Phase phase = Phase::held;
     const char* lost_reason = "";
     bool unsettled = false;  ///< an acquire without answer may take effect yet, and then once more
@@ -60,6 +69,7 @@ public:
 private:
     static constexpr std::int64_t dead = TimePoint::min().time_since_epoch().count();
     std::atomic<std::int64_t> usable_;
+    std::atomic<std::uint64_t> fence_{0};  ///< 0: none
 };
 
 }  // namespace dlock::engine

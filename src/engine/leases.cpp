@@ -45,9 +45,20 @@ LeaseState::LeaseState(Engine& owner, const store::AcquireRequest& request,
       secret(lease_secret),
       grant(request.attempt),
       handle(std::move(granted.handle)),
-      fence(granted.fence),
       machine(rules),
-      usable_(rules.usable_until().time_since_epoch().count()) {}
+      mode(request.mode),
+      usable_(rules.usable_until().time_since_epoch().count()) {
+    set_fence(granted.fence);
+}
+
+std::optional<Fence> LeaseState::fence() const noexcept {
+    const std::uint64_t value = fence_.load(std::memory_order_acquire);
+    return value != 0 ? std::optional(Fence{value}) : std::nullopt;
+}
+
+void LeaseState::set_fence(const std::optional<Fence>& fence) noexcept {
+    fence_.store(fence ? fence->value : 0, std::memory_order_release);
+}
 
 bool LeaseState::held() noexcept {
     std::int64_t until = usable_.load(std::memory_order_acquire);
@@ -209,8 +220,10 @@ std::string Engine::lost_reason(const LeaseState& lease) {
 void Engine::forget_transaction(const LeaseState& lease) {
     const auto& [key, owner] = *lease.subject;
     if (owner->txid.empty()) return;
-    const auto held = transactions_.find(key);
-    if (held != transactions_.end() && held->second == owner->txid) transactions_.erase(held);
+    const auto [first, last] = transactions_.equal_range(key);
+    const auto its =
+        std::find_if(first, last, [&](const auto& one) { return one.second.lock().get() == &lease; });
+    if (its != last) transactions_.erase(its);
 }
 
 /// No renewal from here on, and held() is false.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "engine/engine.hpp"
-#include "engine/gate.hpp"
 
 namespace dlock {
 
@@ -17,17 +16,12 @@ Lease Mutex::acquire(AcquireOptions options, const Context& context) {
 }
 
 Result<Lease> Mutex::try_acquire(AcquireOptions options, const Context& context) {
-    engine::Gate<Result<Lease>> gate;  // here is enough: the answer comes exactly once
-    return *gate.ask([&] {
-        engine_->start_acquire(
-            key_, options, context, [&gate](Result<Lease> got) { gate.put(std::move(got)); },
-            Lease::Deliver::direct);
-    });
+    return engine_->acquire(key_, {}, options, context);
 }
 
 void Mutex::start_acquire(AcquireOptions options, Context context, std::function<void(Result<Lease>)> done,
                           Lease::Deliver deliver) {
-    engine_->start_acquire(key_, options, context, std::move(done), deliver);
+    engine_->start_acquire(key_, {}, options, context, std::move(done), deliver);
 }
 
 void StdMutex::lock() { lease_.emplace(mutex_.acquire(options_)); }

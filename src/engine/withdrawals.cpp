@@ -32,7 +32,7 @@ Engine::WithdrawalPtr Engine::withdraw(store::ReleaseRequest request, Withdrawal
 
 /// Of a lease that is lost to its holder and may still stand in the store.
 void Engine::withdraw_grant(const LeaseState& lease, TimePoint at, Effects& effects) {
-    withdraw({lease.subject, lease.grant, core::Mode::exclusive, lease.handle, {}},
+    withdraw({lease.subject, lease.grant, lease.mode, lease.handle, {}},
              lease.unsettled ? WithdrawalUntil::insist : WithdrawalUntil::confirmed,
              at + lease.machine.lease(), at, effects);
 }
@@ -110,7 +110,8 @@ void Engine::forget(const WithdrawalPtr& withdrawal) {
     if (life_ == Life::closing) idle_.notify_all();
 }
 
-void Engine::start_release(const LeasePtr& lease, ReleaseDone done, Lease::Deliver deliver) {
+void Engine::start_release(const LeasePtr& lease, std::atomic<bool>& parted, ReleaseDone done,
+                           Lease::Deliver deliver) {
     if (inert())
         return done(Error(errc::unsupported, "this client was opened before fork(); open a new one"));
     with_lock([&](TimePoint at, Effects& effects) {
@@ -119,6 +120,11 @@ void Engine::start_release(const LeasePtr& lease, ReleaseDone done, Lease::Deliv
                 host_->deliver([done, result] { done(result); });
             };
         }
+        if (lease->handles > 1 && !parted) {
+            --lease->handles;
+            parted = true;
+        }
+        if (parted) return effects.add([done = std::move(done)] { done({}); });
         if (lease->phase == LeaseState::Phase::held) begin_release(lease, at, effects);
         if (const auto releasing = lease->releasing.lock()) {
             releasing->waiters.push_back(std::move(done));
@@ -128,16 +134,27 @@ void Engine::start_release(const LeasePtr& lease, ReleaseDone done, Lease::Deliv
     });
 }
 
+void Engine::leave_behind(LeaseState& lease, core::After& after, TimePoint at) {
+    after.hold_off = lease.hold_off;
+    if (lease.at_least > at)
+        after.hold_off = std::max(after.hold_off, std::chrono::ceil<core::milliseconds>(lease.at_least - at));
+    after.result = std::move(lease.result);
+    after.keep = lease.keep;
+}
+
 void Engine::begin_release(const LeasePtr& lease, TimePoint at, Effects& effects) {
     lease->phase = LeaseState::Phase::releasing;
     const TimePoint usable_until = lease->machine.usable_until();
     const auto give_up = std::max(usable_until, at) + lease->machine.lease();
     end_lease(*lease);
-    const LinePtr line = line_of(lease->subject->key);
-    ++line->releasing;
-    const auto withdrawal = withdraw({lease->subject, lease->grant, core::Mode::exclusive, lease->handle, {}},
-                                     lease->unsettled ? WithdrawalUntil::insist : WithdrawalUntil::confirmed,
-                                     give_up, at, effects);
+    // The next one here who wants the key alone asks when this is confirmed.
+    const LinePtr line = core::alone(lease->mode) ? line_of(lease->subject->key) : nullptr;
+    if (line) ++line->releasing;
+    store::ReleaseRequest request{lease->subject, lease->grant, lease->mode, lease->handle, {}, {}};
+    leave_behind(*lease, request.after, at);
+    const auto withdrawal =
+        withdraw(std::move(request), lease->unsettled ? WithdrawalUntil::insist : WithdrawalUntil::confirmed,
+                 give_up, at, effects);
     lease->releasing = withdrawal;
     withdrawal->settled = [this, line, at, usable_until, weak = std::weak_ptr<Timed>(lease),
                            raw = withdrawal.get()](const Result<store::Released>& answer, TimePoint when,
@@ -154,6 +171,7 @@ void Engine::begin_release(const LeasePtr& lease, TimePoint at, Effects& effects
         }
         for (auto& waiter : std::exchange(raw->waiters, {}))
             more.add([waiter = std::move(waiter), result] { waiter(result); });
+        if (!line) return;
         --line->releasing;
         next_head(line, when, more);
         // Without a line in the store nobody else tells the local head that the lock is free.
@@ -179,6 +197,7 @@ void Engine::drop(const LeasePtr& lease) noexcept {
     if (inert()) return;
     {
         const std::lock_guard lock(mutex_);
+        if (lease->handles > 1) return static_cast<void>(--lease->handles);
         if (lease->phase == LeaseState::Phase::released) return schedule_.remove(*lease);  // the usual end
     }
     with_lock([&](TimePoint at, Effects& effects) {

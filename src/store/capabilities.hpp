@@ -19,7 +19,9 @@ enum class Clock {
 /// What a store with its layout can do. Fixed when the store is opened.
 struct Capabilities {
     std::chrono::milliseconds minimum_lease{100};
-    bool lines = true;  ///< keeps a line of tickets; without: contended instead of queued
+    bool modes = true;   ///< readers and permits; without: exclusive locks only
+    bool leaves = true;  ///< a release can leave a hold-off or a result
+    bool lines = true;   ///< keeps a line of tickets; without: contended instead of queued
     FenceScope fence_scope = FenceScope::always;
     Clock clock = Clock::server;
     std::chrono::milliseconds skew{0};  ///< declared skew, for Clock::wall

@@ -12,6 +12,7 @@
 
 #include "core/ids.hpp"
 #include "core/mode.hpp"
+#include "core/record.hpp"
 #include "dlock/inspect.hpp"
 #include "dlock/result.hpp"
 #include "dlock/time.hpp"
@@ -71,6 +72,12 @@ struct AcquireRequest {
     core::Mode mode = core::Mode::exclusive;
     milliseconds lease{};
     Place place;
+    std::uint32_t permits = 0;  ///< of Mode::permit: how many the key has; 0: as configured
+    /// Not a new grant: the one of this attempt changes between `shared` and `write`, if its fence is still
+    /// that one. Contended where it cannot; an Error `lost` where it is gone. The lease stays as it is.
+    std::optional<Fence> converts;
+    using Results = core::AcquireAsk::Results;
+    Results results = Results::ignore;  ///< want: answer Done where the key has a result
 };
 
 /// The grant is written and starts to count in the store. A request repeated with the same attempt id while
@@ -90,9 +97,16 @@ struct Contended {
     std::optional<HolderInfo> holder;
     std::optional<milliseconds> retry_in;
 };
+/// There is nothing to do: it was done, and left this.
+struct Done {
+    std::string result;
+    Owner owner;
+    milliseconds age{};
+    std::chrono::system_clock::time_point at;  ///< for display
+};
 /// An Error with Fault::indeterminate (errc::unknown_outcome) means: sent, and no answer. Fault::retry:
 /// certainly not done. Fault::fatal: certainly not done, and repeating is of no use.
-using AcquireAnswer = std::variant<Granted, Queued, Contended, Error>;
+using AcquireAnswer = std::variant<Granted, Queued, Contended, Done, Error>;
 
 /// One lease or one ticket to extend to now + `lease`.
 struct RenewItem {
@@ -121,13 +135,25 @@ struct RenewAnswer {
 struct ReleaseRequest {
     SubjectPtr subject;
     GrantId attempt;
-    core::Mode mode = core::Mode::exclusive;
+    core::Mode mode = core::Mode::exclusive;  ///< not known of a bare LeaseId: `handle` has what is needed
     std::string handle;
     std::optional<TicketId> ticket;
+    core::After after{};  ///< a result is at most 4 KiB
 };
 enum class Released {
     released,   ///< the grant was there and is gone
     not_owner,  ///< the attempt had no grant (any more)
+};
+
+/// How many permits a key has from now on; 0: as its clients say, once it is forgotten.
+struct ConfigureRequest {
+    Key key;
+    std::uint32_t permits = 0;
+    std::optional<std::uint32_t> if_current;  ///< only if it has so many now; 0: only if it is new
+};
+struct Configured {
+    bool changed = false;
+    std::uint32_t permits = 0;  ///< as they are now
 };
 
 struct InspectRequest {
@@ -174,6 +200,11 @@ public:
     /// Ends the grant whose public id is `seen`, and no other.
     virtual void force_release(const Key& key, const std::string& seen, Call call,
                                Completion<Result<Forced>> done) = 0;
+
+    /// Sets the number of permits; those that are out stay. An Error `limit_differs` of a key of another
+    /// kind.
+    virtual void configure(const ConfigureRequest& request, Call call,
+                           Completion<Result<Configured>> done) = 0;
 };
 
 /// What a store gets from the engine at its opening.

@@ -36,6 +36,10 @@ public:
                        store::Completion<Result<Forced>> done) override {
         done(Forced::already_free);
     }
+    void configure(const store::ConfigureRequest& /*request*/, store::Call /*call*/,
+                   store::Completion<Result<store::Configured>> done) override {
+        done(store::Configured{});
+    }
 
 private:
     ByHand& hand_;
@@ -59,7 +63,7 @@ ByHand::Outcome ByHand::acquire(milliseconds wait, milliseconds lease) {
     options.wait = wait;
     options.lease = lease;
     engine_->start_acquire(
-        Key("lock"), options, {}, [outcome](Result<Lease> got) { outcome->emplace(std::move(got)); },
+        Key("lock"), {}, options, {}, [outcome](Result<Lease> got) { outcome->emplace(std::move(got)); },
         Lease::Deliver::direct);
     return outcome;
 }

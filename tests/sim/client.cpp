@@ -84,7 +84,7 @@ void Client::begin(int thread) {
                errand->options.lease.count(), " ms, wait ",
                errand->options.wait == forever ? -1 : errand->options.wait->count(), " ms");
     engine_->start_acquire(
-        Key(errand->key), errand->options, context,
+        Key(errand->key), {}, errand->options, context,
         [this, thread, errand](Result<Lease> got) { acquired(thread, errand, std::move(got)); }, deliver);
 }
 

@@ -58,6 +58,10 @@ public:
                        store::Completion<Result<Forced>> done) override {
         done(Error(errc::unsupported, "not simulated"));
     }
+    void configure(const store::ConfigureRequest& /*request*/, store::Call /*call*/,
+                   store::Completion<Result<store::Configured>> done) override {
+        done(Error(errc::unsupported, "not simulated"));
+    }
 
 private:
     std::shared_ptr<Link> link_;

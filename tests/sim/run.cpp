@@ -206,7 +206,7 @@ void Run::check_nothing_left() {
 void Run::check_all_over() {
     server_.each([this](const std::string& key, core::Record& record) {
         store_check_.look(key, record);
-        if (core::live_holder(record, world_.now()) != nullptr || core::head(record, world_.now()) != nullptr)
+        if (core::live_holder(record, world_.now()) != nullptr || !core::turns(record, world_.now()).empty())
             world_.violated("left_behind", "somebody holds or waits for " + key + " for ever");
     });
 }

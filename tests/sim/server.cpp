@@ -23,7 +23,12 @@ std::optional<HolderInfo> describe(const core::Record& record, TimePoint now) {
 }
 
 core::AcquireAsk ask_of(const store::AcquireRequest& request) {
-    core::AcquireAsk ask{.attempt = request.attempt, .owner = request.subject->owner, .lease = request.lease};
+    core::AcquireAsk ask{.attempt = request.attempt,
+                         .owner = request.subject->owner,
+                         .mode = request.mode,
+                         .permits = request.permits,
+                         .lease = request.lease,
+                         .converts = request.converts};
     if (request.place.line == store::Place::Line::none) return ask;
     const bool rejoin = request.place.after_grant == store::Place::AfterGrant::rejoin;
     using After = core::Standing::AfterGrant;
@@ -60,8 +65,11 @@ store::AcquireAnswer Server::acquire(const store::AcquireRequest& request, Origi
             return store::Queued{.holder = describe(record, world_.now()), .place = outcome.ahead};
         case core::Acquiring::contended:
             break;
+        case core::Acquiring::done:
+        case core::Acquiring::lost:
         case core::Acquiring::kind_differs:
-            return Error(errc::limit_differs, "the key is of another kind");
+        case core::Acquiring::limit_differs:
+            return Error(errc::limit_differs, "not asked for here");
     }
     store::Contended contended{.holder = describe(record, world_.now()), .retry_in = {}};
     if (contended.holder) contended.retry_in = contended.holder->expires_in;
@@ -92,7 +100,8 @@ store::Released Server::release(const store::ReleaseRequest& request) {
     const std::string& key = request.subject->key.bytes();
     core::Record& record = records_[key];
     const core::Record before = record;
-    const auto outcome = core::release(record, request.attempt, request.ticket, world_.now());
+    const auto outcome =
+        core::release(record, request.attempt, request.ticket, request.after, {world_.now(), wall_us()});
     check_.released({key, before, record}, request.attempt, outcome.released);
     world_.log("  store: ", key, " release ", short_id(request.attempt.raw()),
                request.ticket ? " and ticket " + short_id(request.ticket->raw()) : "",
@@ -111,9 +120,8 @@ void Server::subscribe(int client, const std::string& key, const TicketId& ticke
     subscriptions_.push_back({client, ticket, std::move(push)});
     core::Record& record = records_[key];
     check_.look(key, record);
-    if (core::live_holder(record, world_.now()) != nullptr) return;
-    const core::Ticket* first = core::head(record, world_.now());
-    if (first != nullptr && first->id == ticket) wake(ticket);
+    for (const core::Ticket& next : core::turns(record, world_.now()))
+        if (next.id == ticket) wake(ticket);
 }
 
 void Server::unsubscribe(int client, const TicketId& ticket) {
@@ -124,8 +132,8 @@ void Server::unsubscribe_all(int client) {
     std::erase_if(subscriptions_, [&](const auto& s) { return s.client == client; });
 }
 
-void Server::wake(const std::optional<core::Ticket>& ticket) {
-    if (ticket) wake(ticket->id);
+void Server::wake(const std::vector<core::Ticket>& tickets) {
+    for (const core::Ticket& ticket : tickets) wake(ticket.id);
 }
 
 void Server::wake(const TicketId& ticket) {

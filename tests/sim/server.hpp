@@ -47,7 +47,7 @@ private:
         Task push;
     };
     [[nodiscard]] std::uint64_t wall_us() const;
-    void wake(const std::optional<core::Ticket>& ticket);
+    void wake(const std::vector<core::Ticket>& tickets);
     void wake(const TicketId& ticket);
 
     World& world_;

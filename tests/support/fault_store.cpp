@@ -208,6 +208,16 @@ void FaultStore::force_release(const Key& key, const std::string& seen, store::C
                             [](Error error) { return Result<Forced>(std::move(error)); });
 }
 
+void FaultStore::configure(const store::ConfigureRequest& request, store::Call call,
+                           store::Completion<Result<store::Configured>> done) {
+    using Answer = Result<store::Configured>;
+    const Send<Answer> send = [this, request, call](auto answered) {
+        inner_->configure(request, call, std::move(answered));
+    };
+    perform<Answer>(Op::configure, send, std::move(done),
+                    [](Error error) { return Answer(std::move(error)); });
+}
+
 std::function<Result<std::unique_ptr<store::Store>>(const store::StoreEnv&)> faulty(
     std::string url, std::shared_ptr<FaultPlan> plan) {
     return [url = std::move(url),

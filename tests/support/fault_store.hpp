@@ -14,7 +14,7 @@
 namespace dlock::testing {
 
 /// The calls of the seam that a plan can harm and count.
-enum class Op { acquire, renew, release, inspect, force_release };
+enum class Op { acquire, renew, release, inspect, force_release, configure };
 inline constexpr std::size_t op_count = 5;
 
 /// What happens to one call. "before": it never reaches the store. "after": it took effect, its answer is
@@ -98,6 +98,8 @@ public:
                  store::Completion<Result<Page>> done) override;
     void force_release(const Key& key, const std::string& seen, store::Call call,
                        store::Completion<Result<Forced>> done) override;
+    void configure(const store::ConfigureRequest& request, store::Call call,
+                   store::Completion<Result<store::Configured>> done) override;
 
 private:
     template <class Answer>

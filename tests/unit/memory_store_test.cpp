@@ -156,18 +156,6 @@ TEST_F(MemoryStoreTest, renewals_are_answered_in_their_order) {
     EXPECT_EQ(show("a").holders.front().expires_in, 10'000ms);
 }
 
-TEST_F(MemoryStoreTest, modes_of_later_versions_are_unsupported_and_leave_nothing) {
-    AcquireRequest request;
-    request.subject = subject("k");
-    request.attempt = core::random_id<GrantId>();
-    request.mode = core::Mode::shared;
-    request.lease = 10s;
-    Caught<AcquireAnswer> caught;
-    store->acquire(request, call, caught.take());
-    EXPECT_EQ(std::get<Error>(caught.answer.value()), errc::unsupported);
-    EXPECT_TRUE(list({.held_only = false}).locks.empty());
-}
-
 TEST_F(MemoryStoreTest, release_wakes_the_head_alone_and_on_its_own_loop) {
     const GrantId first = hold("k");
     FakeLoop other_loop;

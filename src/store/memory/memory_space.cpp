@@ -44,7 +44,7 @@ std::optional<core::Record> MemorySpace::find(const Key& key) const {
 }
 
 core::AcquireOutcome MemorySpace::acquire(const Key& key, core::AcquireAsk ask, core::StoreTime time,
-                                          std::optional<core::Holder>& holder) {
+                                          Seen& seen) {
     Shard& its = shard(key);
     core::AcquireOutcome outcome;
     bool sweep_due = false;
@@ -52,8 +52,13 @@ core::AcquireOutcome MemorySpace::acquire(const Key& key, core::AcquireAsk ask, 
         const std::lock_guard lock(its.mutex);
         core::Record& record = its.records[key];
         outcome = core::acquire(record, std::move(ask), time, floor_.load(std::memory_order_relaxed));
-        if (outcome.what != core::Acquiring::granted)
-            if (const core::Holder* live = core::live_holder(record, time.now)) holder = *live;
+        if (outcome.what != core::Acquiring::granted) {
+            if (const core::Holder* live = core::live_holder(record, time.now)) seen.holder = *live;
+            if (outcome.what == core::Acquiring::done) seen.done = record.done;
+            seen.kind = record.kind;
+            seen.permits = record.permits;
+        }
+        wake(its, outcome.wake);
         sweep_due = ++its.acquires % acquires_a_sweep == 0;
     }
     if (sweep_due) sweep(time.now);
@@ -76,14 +81,23 @@ core::TicketOutcome MemorySpace::renew(const Key& key, const TicketId& id, milli
 }
 
 bool MemorySpace::release(const Key& key, const GrantId& attempt, const std::optional<TicketId>& ticket,
-                          TimePoint now) {
+                          const core::After& after, core::StoreTime time) {
     Shard& its = shard(key);
     const std::lock_guard lock(its.mutex);
     core::Record* record = find(its, key);
     if (record == nullptr) return false;
-    const core::ReleaseOutcome outcome = core::release(*record, attempt, ticket, now);
+    const core::ReleaseOutcome outcome = core::release(*record, attempt, ticket, after, time);
     wake(its, outcome.wake);
     return outcome.released;
+}
+
+core::ConfigureOutcome MemorySpace::configure(const ConfigureRequest& request, TimePoint now) {
+    Shard& its = shard(request.key);
+    const std::lock_guard lock(its.mutex);
+    core::ConfigureOutcome outcome =
+        core::configure(its.records[request.key], request.permits, request.if_current, now);
+    wake(its, outcome.wake);
+    return outcome;
 }
 
 Forced MemorySpace::force_release(const Key& key, std::string_view seen, TimePoint now) {
@@ -97,10 +111,11 @@ Forced MemorySpace::force_release(const Key& key, std::string_view seen, TimePoi
 }
 
 /// Under the shard's lock, so that no loop that is being destroyed is posted to (see remove_waiter).
-void MemorySpace::wake(Shard& shard, const std::optional<core::Ticket>& ticket) {
-    if (!ticket) return;
-    const auto [first, last] = shard.waiters.equal_range(ticket->id);
-    for (auto one = first; one != last; ++one) post(one->second, Change::perhaps_mine);
+void MemorySpace::wake(Shard& shard, const std::vector<core::Ticket>& tickets) {
+    for (const core::Ticket& ticket : tickets) {
+        const auto [first, last] = shard.waiters.equal_range(ticket.id);
+        for (auto one = first; one != last; ++one) post(one->second, Change::perhaps_mine);
+    }
 }
 
 void MemorySpace::add_waiter(const Key& key, const TicketId& ticket, const WaiterPtr& waiter, TimePoint now) {
@@ -108,9 +123,10 @@ void MemorySpace::add_waiter(const Key& key, const TicketId& ticket, const Waite
     const std::lock_guard lock(its.mutex);
     its.waiters.emplace(ticket, waiter);
     core::Record* record = find(its, key);
-    if (record == nullptr || core::live_holder(*record, now) != nullptr) return;
-    const core::Ticket* first = core::head(*record, now);
-    if (first != nullptr && first->id == ticket) post(waiter, Change::perhaps_mine);
+    if (record == nullptr) return;
+    const auto next = core::turns(*record, now);
+    if (std::any_of(next.begin(), next.end(), [&](const core::Ticket& one) { return one.id == ticket; }))
+        post(waiter, Change::perhaps_mine);
 }
 
 void MemorySpace::remove_waiter(const Key& key, const TicketId& ticket, const Waiter& waiter) noexcept {
@@ -156,7 +172,7 @@ void MemorySpace::sweep(Shard& shard, TimePoint now) {
     for (std::size_t i = 0; i < count; ++i) {
         shard.swept = (shard.swept + 1) % shard.records.bucket_count();
         for (auto one = shard.records.begin(shard.swept); one != shard.records.end(shard.swept); ++one)
-            if (core::idle_since(one->second) + forget_after <= now) due.push_back(one->first);
+            if (core::idle_since(one->second) <= now - forget_after) due.push_back(one->first);
     }
     for (const Key& key : due) {
         const auto record = shard.records.find(key);

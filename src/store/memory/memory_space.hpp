@@ -34,12 +34,19 @@ public:
     };
     using WaiterPtr = std::shared_ptr<Waiter>;
 
-    core::AcquireOutcome acquire(const Key& key, core::AcquireAsk ask, core::StoreTime time,
-                                 std::optional<core::Holder>& holder);
+    /// What an answer to an acquire may tell besides its outcome.
+    struct Seen {
+        std::optional<core::Holder> holder;
+        std::optional<core::Done> done;
+        core::Kind kind{};
+        std::uint32_t permits = 0;
+    };
+    core::AcquireOutcome acquire(const Key& key, core::AcquireAsk ask, core::StoreTime time, Seen& seen);
     bool renew(const Key& key, const GrantId& id, milliseconds lease, TimePoint now);
     core::TicketOutcome renew(const Key& key, const TicketId& id, milliseconds lease, TimePoint now);
     bool release(const Key& key, const GrantId& attempt, const std::optional<TicketId>& ticket,
-                 TimePoint now);
+                 const core::After& after, core::StoreTime time);
+    core::ConfigureOutcome configure(const ConfigureRequest& request, TimePoint now);
     Forced force_release(const Key& key, std::string_view seen, TimePoint now);
 
     /// Calls back at once when it is the ticket's turn already.
@@ -65,7 +72,7 @@ private:
     Shard& shard(const Key& key) noexcept { return shards_[std::hash<Key>{}(key) % shard_count]; }
     const Shard& shard(const Key& key) const noexcept { return shards_[std::hash<Key>{}(key) % shard_count]; }
     static core::Record* find(Shard& shard, const Key& key);
-    static void wake(Shard& shard, const std::optional<core::Ticket>& ticket);
+    static void wake(Shard& shard, const std::vector<core::Ticket>& tickets);
     void sweep(TimePoint now);
     void sweep(Shard& shard, TimePoint now);
 

@@ -7,11 +7,13 @@
 
 #include "core/text.hpp"
 #include "store/memory/memory_space.hpp"
+#include "store/refusals.hpp"
 
 namespace dlock::store {
 namespace {
 
 constexpr std::size_t shown_waiters = 100;
+constexpr std::size_t shown_holders = 1000;
 
 std::uint64_t realtime_us() noexcept {
     timespec time{};
@@ -25,6 +27,8 @@ milliseconds until(TimePoint from, TimePoint to) { return std::chrono::ceil<mill
 HolderInfo describe(const core::Holder& holder, TimePoint now) {
     HolderInfo info;
     info.public_id = core::public_id(holder.id);
+    info.mode = core::to_string(holder.mode);
+    info.held_off = holder.lease == milliseconds(0);
     info.owner = *holder.owner;
     info.fence = holder.fence;
     info.held_for = until(holder.since, now);
@@ -39,19 +43,29 @@ std::optional<HolderInfo> describe(const std::optional<core::Holder>& holder, Ti
 
 WaiterInfo describe(const core::Ticket& ticket, TimePoint now) {
     WaiterInfo info;
+    info.mode = core::to_string(ticket.mode);
     info.owner = *ticket.owner;
     info.waited_for = until(ticket.arrival, now);
     info.expires_in = until(now, ticket.expires);
     return info;
 }
 
+Done describe(const core::Done& done, TimePoint now) {
+    return {.result = done.result,
+            .owner = *done.owner,
+            .age = until(done.at, now),
+            .at = std::chrono::system_clock::time_point(std::chrono::microseconds(done.wall_us))};
+}
+
 LockInfo describe(const Key& key, core::Record record, std::size_t most_waiters, TimePoint now) {
     LockInfo info;
     info.key = key;
     info.kind = core::to_string(record.kind);
-    if (const core::Holder* holder = core::live_holder(record, now))
-        info.holders.push_back(describe(*holder, now));
-    core::head(record, now);  // drops the dead
+    if (record.kind == core::Kind::permits) info.permits = record.permits;
+    for (const core::Holder& holder : record.holders)
+        if (now < holder.expires && info.holders.size() < shown_holders)
+            info.holders.push_back(describe(holder, now));
+    core::drop_expired_tickets(record, now);
     info.waiter_count = record.tickets.size();
     for (std::size_t i = 0; i < std::min(most_waiters, record.tickets.size()); ++i)
         info.waiters.push_back(describe(record.tickets[i], now));
@@ -62,8 +76,11 @@ LockInfo describe(const Key& key, core::Record record, std::size_t most_waiters,
 core::AcquireAsk ask_of(const AcquireRequest& request) {
     core::AcquireAsk ask{.attempt = request.attempt,
                          .owner = request.subject->owner,
-                         .kind = core::Kind::mutex,
-                         .lease = request.lease};
+                         .mode = request.mode,
+                         .permits = request.permits,
+                         .lease = request.lease,
+                         .converts = request.converts,
+                         .results = request.results};
     if (request.place.line == Place::Line::none) return ask;
     const bool rejoin = request.place.after_grant == Place::AfterGrant::rejoin;
     using After = core::Standing::AfterGrant;
@@ -108,6 +125,7 @@ public:
     void inspect(const InspectRequest& request, Call call, Completion<Result<Page>> done) override;
     void force_release(const Key& key, const std::string& seen, Call call,
                        Completion<Result<Forced>> done) override;
+    void configure(const ConfigureRequest& request, Call call, Completion<Result<Configured>> done) override;
 
 private:
     [[nodiscard]] TimePoint now() const { return clock_.now ? clock_.now() : loop_.now(); }
@@ -125,23 +143,27 @@ private:
 };
 
 AcquireAnswer MemoryStore::acquire_now(const AcquireRequest& request) {
-    if (request.mode != core::Mode::exclusive)
-        return Error(errc::unsupported, "the memory store grants exclusive locks only");
     const core::StoreTime at = time();
-    std::optional<core::Holder> holder;
-    const core::AcquireOutcome outcome = space_->acquire(request.subject->key, ask_of(request), at, holder);
+    MemorySpace::Seen seen;
+    const core::AcquireOutcome outcome = space_->acquire(request.subject->key, ask_of(request), at, seen);
     switch (outcome.what) {
         case core::Acquiring::granted:
             return Granted{.fence = outcome.fence, .handle = {}, .counted_from = {}};
         case core::Acquiring::queued:
-            return Queued{.holder = describe(holder, at.now), .place = outcome.ahead};
+            return Queued{.holder = describe(seen.holder, at.now), .place = outcome.ahead};
         case core::Acquiring::contended:
             break;
+        case core::Acquiring::done:
+            return describe(*seen.done, at.now);
+        case core::Acquiring::lost:
+            return grant_gone();
         case core::Acquiring::kind_differs:
-            return Error(errc::limit_differs, "the key is of another kind");
+            return kind_differs(seen.kind, request.mode);
+        case core::Acquiring::limit_differs:
+            return limit_differs(seen.permits, request.permits);
     }
-    Contended contended{.holder = describe(holder, at.now), .retry_in = {}};
-    if (holder) contended.retry_in = until(at.now, holder->expires);
+    Contended contended{.holder = describe(seen.holder, at.now), .retry_in = {}};
+    if (seen.holder) contended.retry_in = until(at.now, seen.holder->expires);
     return contended;
 }
 
@@ -170,7 +192,8 @@ void MemoryStore::renew(std::vector<RenewItem> items, Call /*call*/,
 }
 
 void MemoryStore::release(const ReleaseRequest& request, Call /*call*/, Completion<Result<Released>> done) {
-    const bool released = space_->release(request.subject->key, request.attempt, request.ticket, now());
+    const bool released =
+        space_->release(request.subject->key, request.attempt, request.ticket, request.after, time());
     done(released ? Released::released : Released::not_owner);
 }
 
@@ -219,6 +242,11 @@ void MemoryStore::inspect(const InspectRequest& request, Call /*call*/, Completi
 void MemoryStore::force_release(const Key& key, const std::string& seen, Call /*call*/,
                                 Completion<Result<Forced>> done) {
     done(space_->force_release(key, seen, now()));
+}
+
+void MemoryStore::configure(const ConfigureRequest& request, Call /*call*/,
+                            Completion<Result<Configured>> done) {
+    done(configured(space_->configure(request, now())));
 }
 
 }  // namespace

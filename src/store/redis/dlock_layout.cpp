@@ -197,4 +197,9 @@ void DlockLayout::force_release(const Key& key, const std::string& seen, Call ca
         });
 }
 
+void DlockLayout::configure(const ConfigureRequest& /*request*/, Call /*call*/,
+                            Completion<Result<Configured>> done) {
+    done(Error(errc::unsupported, "this version locks in exclusive mode only"));
+}
+
 }  // namespace dlock::store::redis

@@ -25,10 +25,11 @@ public:
     void inspect(const InspectRequest& request, Call call, Completion<Result<Page>> done) override;
     void force_release(const Key& key, const std::string& seen, Call call,
                        Completion<Result<Forced>> done) override;
+    void configure(const ConfigureRequest& request, Call call, Completion<Result<Configured>> done) override;
 
 private:
     const std::string instance_;
-    const Capabilities capabilities_;
+    const Capabilities capabilities_{.modes = false, .leaves = false};
     Loop& loop_;
     const std::shared_ptr<Links> links_;
     const std::shared_ptr<Subscriber> subscriber_;

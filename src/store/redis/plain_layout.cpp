@@ -174,6 +174,7 @@ Capabilities plain_capabilities() {
     made.lines = false;
     made.fence_scope = FenceScope::none;
     made.notify = false;
+    made.modes = made.leaves = false;
     made.secret_at_rest = false;
     return made;
 }
@@ -273,6 +274,11 @@ void PlainLayout::force_release(const Key& key, const std::string& seen, Call ca
                  done(*ended ? Forced::done : Forced::moved_on);
              });
          });
+}
+
+void PlainLayout::configure(const ConfigureRequest& /*request*/, Call /*call*/,
+                            Completion<Result<Configured>> done) {
+    done(Error(errc::unsupported, "layout=plain has exclusive locks only"));
 }
 
 }  // namespace dlock::store::redis

@@ -32,6 +32,7 @@ public:
     void inspect(const InspectRequest& request, Call call, Completion<Result<Page>> done) override;
     void force_release(const Key& key, const std::string& seen, Call call,
                        Completion<Result<Forced>> done) override;
+    void configure(const ConfigureRequest& request, Call call, Completion<Result<Configured>> done) override;
 
 private:
     const Capabilities capabilities_;

@@ -71,6 +71,9 @@ AcquireAnswer to_answer(const core::AcquireOutcome& outcome, const Stored& store
             return contended;
         }
         case core::Acquiring::kind_differs:
+        case core::Acquiring::done:
+        case core::Acquiring::lost:
+        case core::Acquiring::limit_differs:
             break;
     }
     return Error(
@@ -151,14 +154,15 @@ std::vector<RenewAnswer> renew_some(Connection& connection, const Shared& shared
     return std::vector<RenewAnswer>(items.size(), unknown);
 }
 
-std::optional<Wake> to_wake(const std::optional<core::Ticket>& ticket) {
-    if (!ticket) return std::nullopt;
-    return Wake{.address = ticket->wake, .ticket = ticket->id};
+std::vector<Wake> to_wake(const std::vector<core::Ticket>& tickets) {
+    std::vector<Wake> wakes;
+    for (const core::Ticket& ticket : tickets) wakes.push_back({.address = ticket.wake, .ticket = ticket.id});
+    return wakes;
 }
 
 struct Freed {
     Released released = Released::not_owner;
-    std::optional<Wake> wake;
+    std::vector<Wake> wake;
     std::optional<Error> error;
 };
 
@@ -183,7 +187,8 @@ Freed release_by_rules(db::Sqlite& db, const Shared& shared, const ReleaseReques
         freed.error = unreadable(stored);
         return freed;
     }
-    const auto outcome = core::release(stored.record, request.attempt, request.ticket, from_us(moment.now));
+    const auto outcome =
+        core::release(stored.record, request.attempt, request.ticket, request.after, moment.store_time());
     freed.released = outcome.released ? Released::released : Released::not_owner;
     freed.wake = to_wake(outcome.wake);
     if (stored.exists) save(db, key, stored, moment, shared.boot);
@@ -212,7 +217,7 @@ void forget(db::Sqlite& db, const Shared& shared, const std::string& key) {
     const Moment moment = Moment::of(shared.loop);
     Stored stored = load(db, key, moment, shared.boot);
     if (!stored.exists || !stored.problem.empty()) return;
-    if (core::idle_since(stored.record) + remembered > from_us(moment.now)) {
+    if (core::idle_since(stored.record) > from_us(moment.now) - remembered) {
         if (stored.restamped) save(db, key, stored, moment, shared.boot);
         return;
     }
@@ -271,7 +276,7 @@ ForceOutcome force_release(Connection& connection, const Shared& shared, const K
                            std::string_view seen, TimePoint deadline) {
     struct Ended {
         Result<Forced> answer;
-        std::optional<Wake> wake;
+        std::vector<Wake> wake;
     };
     auto ended = connection.write(deadline, [&](db::Sqlite& db) -> Ended {
         db::Transaction transaction(db);

@@ -31,14 +31,14 @@ std::vector<RenewAnswer> renew(Connection& connection, const Shared& shared,
 
 struct ReleaseOutcome {
     Result<Released> answer;
-    std::optional<Wake> wake;
+    std::vector<Wake> wake;
 };
 ReleaseOutcome release(Connection& connection, const Shared& shared, const ReleaseRequest& request,
                        TimePoint deadline);
 
 struct ForceOutcome {
     Result<Forced> answer;
-    std::optional<Wake> wake;
+    std::vector<Wake> wake;
 };
 ForceOutcome force_release(Connection& connection, const Shared& shared, const Key& key,
                            std::string_view seen, TimePoint deadline);

@@ -38,7 +38,7 @@ void read_holder(const db::Query& row, Stored& stored, Moment moment, std::strin
         stored.restamped = true;
     }
     stored.owner = row.bytes(6);
-    stored.record.holder = std::move(holder);
+    stored.record.holders.push_back(std::move(holder));
 }
 
 void read_ticket(const db::Query& row, Stored& stored, Moment moment, std::string_view boot) {
@@ -73,7 +73,7 @@ void save_free(db::Sqlite& db, std::string_view key, const core::Record& record,
 
 void save_held(db::Sqlite& db, std::string_view key, const core::Record& record, std::int64_t used,
                std::string_view owner, std::string_view boot) {
-    const core::Holder& holder = *record.holder;
+    const core::Holder& holder = record.holders.front();
     db::Query query(
         db,
         "INSERT INTO dlock_locks(key, kind, fence, tickets, used, holder, owner, since, wall, expires, "
@@ -93,8 +93,8 @@ void save_lock(db::Sqlite& db, std::string_view key, const Stored& stored, Momen
                std::string_view boot) {
     const core::Record& record = stored.record;
     const std::int64_t used = moment.wall - (moment.now - to_us(record.touched));
-    if (!record.holder) return save_free(db, key, record, used);
-    const auto& owner = record.holder->owner;
+    if (record.holders.empty()) return save_free(db, key, record, used);
+    const auto& owner = record.holders.front().owner;
     save_held(db, key, record, used, owner ? to_json(*owner) : stored.owner, boot);
 }
 

@@ -77,7 +77,7 @@ private:
 /// The answer, once whoever is to be woken was.
 template <class Outcome>
 auto woken(Wakeups& wakeups, Outcome outcome) {
-    if (outcome.wake) wakeups.send(outcome.wake->address, outcome.wake->ticket);
+    for (const Wake& wake : outcome.wake) wakeups.send(wake.address, wake.ticket);
     return std::move(outcome.answer);
 }
 
@@ -153,6 +153,11 @@ public:
             std::move(done));
     }
 
+    void configure(const ConfigureRequest& /*request*/, Call /*call*/,
+                   Completion<Result<Configured>> done) override {
+        done(Error(errc::unsupported, "not on SQLite yet"));
+    }
+
 private:
     static TimePoint first_clean_up(TimePoint now) noexcept;
 
@@ -191,7 +196,7 @@ private:
     void plan_clean_up();
 
     Shared shared_;
-    Capabilities capabilities_{.clock = Clock::boot};
+    Capabilities capabilities_{.modes = false, .leaves = false, .clock = Clock::boot};
     Seat callers_seat_;
     Seat worker_seat_;
     Seat tidy_seat_;
