@@ -5,10 +5,17 @@
 #include <iterator>
 #include <utility>
 
+#include <sched.h>
+
 namespace dlock::store::sqlite {
 namespace {
 
 constexpr std::size_t most_together = 100;
+constexpr int crowd_lasts = 16;  // turns after one that was shared
+// What running one of our own threads until it stands in the queue may take, and how much longer than a
+// yield that took more the next one is put off.
+constexpr std::chrono::microseconds gathering_one{30};
+constexpr int put_off = 20;
 
 }  // namespace
 
@@ -55,24 +62,52 @@ void Writers::read_for(const BlockedCaller& caller) {
 }
 
 void Writers::take_turn() {
-    Batch batch = take();
-    if (batch.empty()) return;
+    {
+        const std::lock_guard lock(mutex_);
+        if (writing_ || queue_.empty()) return;
+        writing_ = true;
+    }
+    Batch batch;
     {
         const Role role(*this);
+        gather();
+        batch = take();
         write(batch);
         wrote_(connection_.wal_frames());
     }
     answer(batch);
 }
 
+std::size_t Writers::waiting() {
+    const std::lock_guard lock(mutex_);
+    return queue_.size();
+}
+
+/// In a crowd, most callers are on their way here and only lack a processor: whoever writes lets them come
+/// first, or each would write alone. Not where a yield gives the processor to another program instead.
+void Writers::gather() {
+    if (crowd_ == 0) return;
+    const TimePoint begin = shared_.loop.now();
+    if (begin < next_gathering_) return;
+    const std::size_t first = waiting();
+    std::size_t seen = 0;
+    for (std::size_t now = first; now > seen && now < most_together; now = waiting()) {
+        seen = now;
+        sched_yield();
+        const auto took = shared_.loop.now() - begin;
+        if (took <= gathering_one * (waiting() - first + 1)) continue;
+        next_gathering_ = begin + put_off * took;
+        return;
+    }
+}
+
 auto Writers::take() -> Batch {
     Batch batch;
     const std::lock_guard lock(mutex_);
-    if (writing_ || queue_.empty()) return batch;
-    writing_ = true;
     const auto count = static_cast<std::ptrdiff_t>(std::min(queue_.size(), most_together));
     batch.assign(std::move_iterator(queue_.begin()), std::move_iterator(queue_.begin() + count));
     queue_.erase(queue_.begin(), queue_.begin() + count);
+    crowd_ = batch.size() > 1 ? crowd_lasts : std::max(crowd_ - 1, 0);
     return batch;
 }
 

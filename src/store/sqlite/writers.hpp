@@ -40,7 +40,7 @@ class Writers final : public BlockedCaller::Source, public std::enable_shared_fr
 public:
     /// `wrote(frames)` is told after each turn how long the log is.
     Writers(Shared& shared, Worker& worker, std::function<void(int frames)> wrote)
-        : connection_(shared), shared_(shared), worker_(worker), wrote_(std::move(wrote)) {}
+        : shared_(shared), worker_(worker), wrote_(std::move(wrote)), connection_(shared) {}
 
     /// Any thread. Where somebody writes already, or on the loop's thread, it returns before the answer.
     void add(std::unique_ptr<Write> write);
@@ -52,6 +52,8 @@ private:
     class Role;
 
     void take_turn();
+    std::size_t waiting();
+    void gather();
     Batch take();
     void write(Batch& batch);
     /// In one transaction. The error means that none of them was done.
@@ -61,10 +63,14 @@ private:
     void call_next();
     static void answer(const Batch& batch);
 
-    Connection connection_;  ///< of whoever writes
     Shared& shared_;
     Worker& worker_;
     const std::function<void(int)> wrote_;
+
+    // Of whoever writes.
+    Connection connection_;
+    int crowd_ = 0;  ///< above 0: callers came together lately
+    TimePoint next_gathering_{};
 
     std::mutex mutex_;
     std::deque<std::unique_ptr<Write>> queue_;
