@@ -19,6 +19,7 @@ constexpr std::pair<std::string_view, bench::Bar> bars[] = {
     {"waiters-1000", bench::waiters_1000},
     {"sqlite-one", bench::sqlite_one},
     {"sqlite-16", bench::sqlite_16},
+    {"sqlite-64", bench::sqlite_64},
     {"sqlite-handover", bench::sqlite_handover},
     {"sqlite-idle", bench::sqlite_idle},
     {"memory-one", bench::memory_one},

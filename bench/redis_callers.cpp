@@ -152,50 +152,6 @@ double raw_pipelined(Wire& wire, const PairScript& script, const Shapes& shapes,
     return static_cast<double>(pairs) / seconds(Clock::now() - begin);
 }
 
-/// Threads that do one pair after the other; `make_pair(i)` runs in thread i and gives its pair.
-using Pair = std::function<void()>;
-double threads_pairs_per_second(milliseconds slice, const std::function<Pair(int)>& make_pair) {
-    std::atomic<int> ready{0};
-    std::atomic<bool> go{false};
-    std::atomic<bool> stop{false};
-    std::atomic<std::uint64_t> pairs{0};
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < callers; ++i) {
-        threads.emplace_back([&, i] {
-            const Pair pair = make_pair(i);
-            pair();
-            ++ready;
-            go.wait(false);
-            std::uint64_t mine = 0;
-            for (; !stop.load(std::memory_order_relaxed); ++mine) pair();
-            pairs += mine;
-        });
-    }
-    while (ready < callers) std::this_thread::sleep_for(milliseconds(1));
-    const auto begin = Clock::now();
-    go = true;
-    go.notify_all();
-    std::this_thread::sleep_for(slice);
-    stop = true;
-    threads.clear();
-    return static_cast<double>(pairs.load()) / seconds(Clock::now() - begin);
-}
-
-/// A pair that waits for the release, too.
-Pair confirmed_pair(const dlock::Client& client, int caller) {
-    return [mutex = client.mutex(dlock::Key{key_of(caller)})]() mutable {
-        mutex.try_acquire().value().release().value();
-    };
-}
-
-/// The way of the README: the scope ends, the release is on its way. The next acquire of the same key is sent
-/// when it is confirmed, so each pair counted is a whole one.
-Pair scope_pair(const dlock::Client& client, int caller) {
-    return [mutex = client.mutex(dlock::Key{key_of(caller)})]() mutable {
-        const dlock::Lease lease = mutex.try_acquire().value();
-    };
-}
-
 Pair raw_pair(std::uint16_t port, const PairScript& script, const Shapes& shapes, int caller) {
     return [wire = std::make_shared<Wire>(port), acquire = script.acquire(key_of(caller), 7),
             release = script.release(key_of(caller), 7), &shapes] {
@@ -245,14 +201,14 @@ void redis_threads_64(const Settings& settings) {
     Recorded it(settings);
     const auto raw = [&] {
         return threads_pairs_per_second(
-            settings.slice, [&](int i) { return raw_pair(settings.port, it.script, it.shapes, i); });
+            callers, settings.slice, [&](int i) { return raw_pair(settings.port, it.script, it.shapes, i); });
     };
-    const auto ours = [&](Pair (*make_pair)(const dlock::Client&, int)) {
+    const auto ours = [&](Pair (*make_pair)(const dlock::Client&, const std::string&)) {
         return [&, make_pair] {
-            const double rate =
-                threads_pairs_per_second(settings.slice, [&](int i) { return make_pair(it.client, i); });
+            const double rate = threads_pairs_per_second(
+                callers, settings.slice, [&](int i) { return make_pair(it.client, key_of(i)); });
             // The raw side must find the keys free.
-            for (int i = 0; i < callers; ++i) confirmed_pair(it.client, i)();
+            for (int i = 0; i < callers; ++i) confirmed_pair(it.client, key_of(i))();
             return rate;
         };
     };
@@ -264,7 +220,7 @@ void redis_one(const Settings& settings) {
     Recorded it(settings);
     alternate(
         "redis-one", "us", settings.rounds,
-        [&] { return pair_p50_us(settings.slice, confirmed_pair(it.client, 0)); },
+        [&] { return pair_p50_us(settings.slice, confirmed_pair(it.client, key_of(0))); },
         [&] { return pair_p50_us(settings.slice, raw_pair(settings.port, it.script, it.shapes, 0)); });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The embedded store: one process, 16 processes on keys of their own, hand-over, idle waiters.
+// The embedded store: one process, 16 processes and 64 threads on keys of their own, hand-over, idle waiters.
 #include <thread>
 
 #include <fcntl.h>
@@ -15,6 +15,7 @@ namespace bench {
 namespace {
 
 constexpr int processes = 16;
+constexpr int threads = 64;
 constexpr int turns = 45;
 
 std::string key_of(int process) { return PairStatements::key(process); }
@@ -27,10 +28,10 @@ struct Recorded {
     std::string raw_file;
     PairStatements statements;
 
-    explicit Recorded(const Settings& settings) : raw_file(settings.dir + "/raw.db") {
+    explicit Recorded(const Settings& settings, int keys = processes) : raw_file(settings.dir + "/raw.db") {
         {
             auto client = open_ours(settings);
-            for (int i = 0; i < processes; ++i)
+            for (int i = 0; i < keys; ++i)
                 client.mutex(dlock::Key{key_of(i)}).try_acquire().value().release().value();
         }
         statements = PairStatements::record(our_url(settings));
@@ -139,6 +140,27 @@ void sqlite_16(const Settings& settings) {
     report("sqlite-16-p999", "ms", p999, raw_p999);
     report("sqlite-16-max", "ms", max, raw_max);
     report("sqlite-16-unconfirmed", "releases", unconfirmed);
+}
+
+void sqlite_64(const Settings& settings) {
+    const Recorded it(settings, threads);
+    const auto client = open_ours(settings);
+    const auto ours = [&](Pair (*make_pair)(const dlock::Client&, const std::string&)) {
+        return [&, make_pair] {
+            return threads_pairs_per_second(threads, settings.slice,
+                                            [&](int i) { return make_pair(client, key_of(i)); });
+        };
+    };
+    const auto raw = [&] {
+        return threads_pairs_per_second(threads, settings.slice, [&](int i) -> Pair {
+            return [bare = std::make_shared<BarePair>(it.raw_file, it.statements, key_of(i))] {
+                bare->acquire();
+                bare->release();
+            };
+        });
+    };
+    alternate("sqlite-64", "pairs/s", settings.rounds, ours(scope_pair), raw);
+    alternate("sqlite-64-confirmed", "pairs/s", settings.rounds, ours(confirmed_pair), raw);
 }
 
 void sqlite_handover(const Settings& settings) {

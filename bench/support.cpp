@@ -218,4 +218,42 @@ Samples hand_over(int turns, const std::function<Sides(int me)>& open) {
     return {baton->us.begin(), baton->us.begin() + static_cast<std::ptrdiff_t>(baton->count.load())};
 }
 
+double threads_pairs_per_second(int count, milliseconds slice, const std::function<Pair(int)>& make_pair) {
+    std::atomic<int> ready{0};
+    std::atomic<bool> go{false};
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> pairs{0};
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < count; ++i) {
+        threads.emplace_back([&, i] {
+            const Pair pair = make_pair(i);
+            pair();
+            ++ready;
+            go.wait(false);
+            std::uint64_t mine = 0;
+            for (; !stop.load(std::memory_order_relaxed); ++mine) pair();
+            pairs += mine;
+        });
+    }
+    while (ready < count) std::this_thread::sleep_for(milliseconds(1));
+    const auto begin = Clock::now();
+    go = true;
+    go.notify_all();
+    std::this_thread::sleep_for(slice);
+    stop = true;
+    threads.clear();
+    return static_cast<double>(pairs.load()) / seconds(Clock::now() - begin);
+}
+
+Pair confirmed_pair(const dlock::Client& client, const std::string& key) {
+    return
+        [mutex = client.mutex(dlock::Key{key})]() mutable { mutex.try_acquire().value().release().value(); };
+}
+
+Pair scope_pair(const dlock::Client& client, const std::string& key) {
+    return [mutex = client.mutex(dlock::Key{key})]() mutable {
+        const dlock::Lease lease = mutex.try_acquire().value();
+    };
+}
+
 }  // namespace bench

@@ -16,6 +16,10 @@
 #include <sys/mman.h>
 #include <sys/types.h>
 
+namespace dlock {
+class Client;
+}
+
 /// What every benchmark needs: time, figures, children, shared memory.
 /// A bar prints its samples, one a round; `bench/run` takes the medians and judges them.
 namespace bench {
@@ -128,6 +132,15 @@ struct Sides {
 Sides dlock_sides(const std::string& url, const std::string& key);
 Samples hand_over(int turns, const std::function<Sides(int me)>& open);
 
+/// Threads that do one pair after the other; `make_pair(i)` runs in thread i and gives its pair.
+using Pair = std::function<void()>;
+double threads_pairs_per_second(int threads, milliseconds slice, const std::function<Pair(int)>& make_pair);
+/// A pair that waits for the release, too.
+Pair confirmed_pair(const dlock::Client& client, const std::string& key);
+/// The way of the README: the scope ends, the release is on its way. The next acquire of the same key is sent
+/// when it is confirmed, so each pair counted is a whole one.
+Pair scope_pair(const dlock::Client& client, const std::string& key);
+
 /// Every bar's program: bench/run calls it by name.
 using Bar = void (*)(const Settings&);
 void redis_async_64(const Settings&);
@@ -139,6 +152,7 @@ void redis_100k(const Settings&);
 void waiters_1000(const Settings&);
 void sqlite_one(const Settings&);
 void sqlite_16(const Settings&);
+void sqlite_64(const Settings&);
 void sqlite_handover(const Settings&);
 void sqlite_idle(const Settings&);
 void memory_one(const Settings&);

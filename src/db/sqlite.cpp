@@ -178,10 +178,19 @@ std::string_view Query::bytes(int column) const {
                            : std::string_view(static_cast<const char*>(data), static_cast<std::size_t>(size));
 }
 
+Transaction::Transaction(Sqlite& database, Kind kind)
+    : database_(database), inner_(database.in_transaction()) {
+    const char* whole = kind == Kind::writes ? "BEGIN IMMEDIATE" : "BEGIN";
+    Query(database, inner_ ? "SAVEPOINT part" : whole).finish();
+}
+
+void Transaction::commit() { over_ = Query(database_, inner_ ? "RELEASE part" : "COMMIT").finish(); }
+
 Transaction::~Transaction() {
     // Direct, since a failure that sticks must not keep the transaction open.
-    if (database_.handle_ && sqlite3_get_autocommit(database_.handle_.get()) == 0)
-        sqlite3_exec(database_.handle_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+    if (!over_ && database_.in_transaction())
+        sqlite3_exec(database_.handle_.get(), inner_ ? "ROLLBACK TO part; RELEASE part" : "ROLLBACK", nullptr,
+                     nullptr, nullptr);
 }
 
 }  // namespace dlock::db

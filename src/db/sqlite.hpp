@@ -72,6 +72,9 @@ private:
 
     sqlite3_stmt* prepared(const char* sql);
     void fail(int code);
+    [[nodiscard]] bool in_transaction() const noexcept {
+        return handle_ && sqlite3_get_autocommit(handle_.get()) == 0;
+    }
 
     std::unique_ptr<int> wal_frames_ = std::make_unique<int>(0);
     std::unique_ptr<sqlite3, Close> handle_;
@@ -118,21 +121,22 @@ private:
 };
 
 /// BEGIN ... COMMIT; rolled back unless committed. One that writes has the write lock from its beginning; one
-/// that reads sees one state throughout.
+/// that reads sees one state throughout. Inside another it is a part of that (a savepoint): what it commits
+/// is written with the whole, and when it is rolled back, the whole goes on.
 class Transaction {
 public:
     enum class Kind { writes, reads };
-    explicit Transaction(Sqlite& database, Kind kind = Kind::writes) : database_(database) {
-        Query(database, kind == Kind::writes ? "BEGIN IMMEDIATE" : "BEGIN").finish();
-    }
+    explicit Transaction(Sqlite& database, Kind kind = Kind::writes);
     Transaction(const Transaction&) = delete;
     Transaction& operator=(const Transaction&) = delete;
     ~Transaction();
 
-    void commit() { Query(database_, "COMMIT").finish(); }
+    void commit();
 
 private:
     Sqlite& database_;
+    const bool inner_;
+    bool over_ = false;
 };
 
 }  // namespace dlock::db

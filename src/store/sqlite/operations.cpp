@@ -160,12 +160,6 @@ std::vector<Wake> to_wake(const std::vector<core::Ticket>& tickets) {
     return wakes;
 }
 
-struct Freed {
-    Released released = Released::not_owner;
-    std::vector<Wake> wake;
-    std::optional<Error> error;
-};
-
 /// A live grant of a key without a line, as one statement; false: see what the rules say.
 bool release_alone(db::Sqlite& db, const Shared& shared, const ReleaseRequest& request) {
     const Moment moment = Moment::of(shared.loop);
@@ -177,23 +171,17 @@ bool release_alone(db::Sqlite& db, const Shared& shared, const ReleaseRequest& r
     return query.finish() && db.changes() == 1;
 }
 
-Freed release_by_rules(db::Sqlite& db, const Shared& shared, const ReleaseRequest& request) {
+ReleaseOutcome release_by_rules(db::Sqlite& db, const Shared& shared, const ReleaseRequest& request) {
     db::Transaction transaction(db);
     const Moment moment = Moment::of(shared.loop);
     const std::string& key = request.subject->key.bytes();
     Stored stored = load(db, key, moment, shared.boot);
-    Freed freed;
-    if (!stored.problem.empty()) {
-        freed.error = unreadable(stored);
-        return freed;
-    }
-    const auto outcome =
-        core::release(stored.record, request.attempt, request.ticket, request.after, moment.store_time());
-    freed.released = outcome.released ? Released::released : Released::not_owner;
-    freed.wake = to_wake(outcome.wake);
+    if (!stored.problem.empty()) return {.answer = unreadable(stored), .wake = {}};
+    const auto outcome = core::release(stored.record, request.attempt, request.ticket, request.after, moment.store_time());
     if (stored.exists) save(db, key, stored, moment, shared.boot);
     transaction.commit();
-    return freed;
+    return {.answer = outcome.released ? Released::released : Released::not_owner,
+            .wake = to_wake(outcome.wake)};
 }
 
 /// The keys from `cursor` on whose last use lies long back.
@@ -230,18 +218,14 @@ void forget(db::Sqlite& db, const Shared& shared, const std::string& key) {
 
 }  // namespace
 
-AcquireAnswer acquire(Connection& connection, const Shared& shared, const AcquireRequest& request,
-                      const Asker& asker, TimePoint deadline) {
+AcquireAnswer acquire(db::Sqlite& db, const Shared& shared, const AcquireRequest& request,
+                      const Asker& asker) {
     const bool keeps_place =
         request.place.line == Place::Line::join && request.place.after_grant == Place::AfterGrant::rejoin;
-    auto answer = connection.write(deadline, [&](db::Sqlite& db) -> AcquireAnswer {
-        if (!keeps_place)
-            if (const auto fence = acquire_free(db, shared, request, asker.owner))
-                return Granted{.fence = fence, .handle = {}, .counted_from = {}};
-        return acquire_by_rules(db, shared, request, asker.wakeups);
-    });
-    if (!answer) return std::move(answer).error();
-    return *std::move(answer);
+    if (!keeps_place)
+        if (const auto fence = acquire_free(db, shared, request, asker.owner))
+            return Granted{.fence = fence, .handle = {}, .counted_from = {}};
+    return acquire_by_rules(db, shared, request, asker.wakeups);
 }
 
 std::vector<RenewAnswer> renew(Connection& connection, const Shared& shared,
@@ -257,40 +241,22 @@ std::vector<RenewAnswer> renew(Connection& connection, const Shared& shared,
     return answers;
 }
 
-ReleaseOutcome release(Connection& connection, const Shared& shared, const ReleaseRequest& request,
-                       TimePoint deadline) {
-    auto freed = connection.write(deadline, [&](db::Sqlite& db) {
-        if (!request.ticket && release_alone(db, shared, request)) {
-            Freed alone;
-            alone.released = Released::released;
-            return alone;
-        }
-        return release_by_rules(db, shared, request);
-    });
-    if (!freed) return {.answer = std::move(freed).error(), .wake = {}};
-    if (freed->error) return {.answer = *std::move(freed->error), .wake = {}};
-    return {.answer = freed->released, .wake = std::move(freed->wake)};
+ReleaseOutcome release(db::Sqlite& db, const Shared& shared, const ReleaseRequest& request) {
+    if (!request.ticket && release_alone(db, shared, request))
+        return {.answer = Released::released, .wake = {}};
+    return release_by_rules(db, shared, request);
 }
 
-ForceOutcome force_release(Connection& connection, const Shared& shared, const Key& key,
-                           std::string_view seen, TimePoint deadline) {
-    struct Ended {
-        Result<Forced> answer;
-        std::vector<Wake> wake;
-    };
-    auto ended = connection.write(deadline, [&](db::Sqlite& db) -> Ended {
-        db::Transaction transaction(db);
-        const Moment moment = Moment::of(shared.loop);
-        Stored stored = load(db, key.bytes(), moment, shared.boot);
-        if (!stored.problem.empty()) return {.answer = unreadable(stored), .wake = {}};
-        const auto outcome = core::force_release(stored.record, seen, from_us(moment.now));
-        if (outcome.forced == Forced::done || stored.restamped)
-            save(db, key.bytes(), stored, moment, shared.boot);
-        transaction.commit();
-        return {.answer = outcome.forced, .wake = to_wake(outcome.wake)};
-    });
-    if (!ended) return {.answer = std::move(ended).error(), .wake = {}};
-    return {.answer = std::move(ended->answer), .wake = std::move(ended->wake)};
+ForceOutcome force_release(db::Sqlite& db, const Shared& shared, const Key& key, std::string_view seen) {
+    db::Transaction transaction(db);
+    const Moment moment = Moment::of(shared.loop);
+    Stored stored = load(db, key.bytes(), moment, shared.boot);
+    if (!stored.problem.empty()) return {.answer = unreadable(stored), .wake = {}};
+    const auto outcome = core::force_release(stored.record, seen, from_us(moment.now));
+    if (outcome.forced == Forced::done || stored.restamped)
+        save(db, key.bytes(), stored, moment, shared.boot);
+    transaction.commit();
+    return {.answer = outcome.forced, .wake = to_wake(outcome.wake)};
 }
 
 void clean_up(Connection& connection, const Shared& shared, std::string& cursor, TimePoint deadline) {

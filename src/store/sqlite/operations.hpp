@@ -9,7 +9,9 @@
 #include "store/sqlite/wakeups.hpp"
 #include "store/store.hpp"
 
-/// The calls of the seam on one connection. Blocking, up to the deadline.
+/// The calls of the seam on one connection. Those that take the database itself run inside the caller's
+/// transaction or without one; what they answer holds once that is committed. The others block, up to the
+/// deadline.
 namespace dlock::store::sqlite {
 
 /// Whom to wake once a change is written.
@@ -23,8 +25,8 @@ struct Asker {
     std::string_view owner;  ///< as JSON
     Wakeups& wakeups;        ///< where this client is woken; opened only when it has to wait
 };
-AcquireAnswer acquire(Connection& connection, const Shared& shared, const AcquireRequest& request,
-                      const Asker& asker, TimePoint deadline);
+AcquireAnswer acquire(db::Sqlite& db, const Shared& shared, const AcquireRequest& request,
+                      const Asker& asker);
 
 std::vector<RenewAnswer> renew(Connection& connection, const Shared& shared,
                                const std::vector<RenewItem>& items, TimePoint deadline);
@@ -33,15 +35,13 @@ struct ReleaseOutcome {
     Result<Released> answer;
     std::vector<Wake> wake;
 };
-ReleaseOutcome release(Connection& connection, const Shared& shared, const ReleaseRequest& request,
-                       TimePoint deadline);
+ReleaseOutcome release(db::Sqlite& db, const Shared& shared, const ReleaseRequest& request);
 
 struct ForceOutcome {
     Result<Forced> answer;
     std::vector<Wake> wake;
 };
-ForceOutcome force_release(Connection& connection, const Shared& shared, const Key& key,
-                           std::string_view seen, TimePoint deadline);
+ForceOutcome force_release(db::Sqlite& db, const Shared& shared, const Key& key, std::string_view seen);
 
 /// Forgets up to 2000 keys that nobody used for an hour, from `cursor` on, which moves.
 void clean_up(Connection& connection, const Shared& shared, std::string& cursor, TimePoint deadline);

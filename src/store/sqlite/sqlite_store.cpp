@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 
 #include "store/owner_json.hpp"
@@ -13,6 +14,7 @@
 #include "store/sqlite/operations.hpp"
 #include "store/sqlite/wakeups.hpp"
 #include "store/sqlite/worker.hpp"
+#include "store/sqlite/writers.hpp"
 
 namespace dlock::store {
 namespace sqlite {
@@ -22,8 +24,7 @@ constexpr int frames_to_copy = 1000;
 constexpr std::chrono::minutes clean_up_every{1};
 constexpr std::chrono::seconds chore_limit{5};
 
-/// One connection, for one caller at a time. Three of them: for callers' own threads, for the worker, for
-/// looking and tidying, so that none of these waits for another's slow call.
+/// The connection for looking and tidying, for one caller at a time: none of the others waits for a slow one.
 class Seat {
 public:
     explicit Seat(Shared& shared) : connection(shared) {}
@@ -45,14 +46,6 @@ public:
 
     Connection connection;
 
-    std::string_view json_of(const std::shared_ptr<const Owner>& asked) {
-        if (asked != owner_) {
-            owner_json_ = to_json(*asked);
-            owner_ = asked;
-        }
-        return owner_json_;
-    }
-
 private:
     // Not a timed mutex: the thread sanitizer of GCC 12 does not know how those wait.
     bool take(std::chrono::nanoseconds limit) {
@@ -70,23 +63,55 @@ private:
     std::mutex mutex_;
     std::condition_variable freed_;
     bool taken_ = false;
-    std::shared_ptr<const Owner> owner_;  ///< of the last acquire, with its JSON
-    std::string owner_json_;
 };
 
-/// The answer, once whoever is to be woken was.
-template <class Outcome>
-auto woken(Wakeups& wakeups, Outcome outcome) {
-    for (const Wake& wake : outcome.wake) wakeups.send(wake.address, wake.ticket);
-    return std::move(outcome.answer);
-}
+/// The owner of the last acquire, with its JSON. Of whoever writes.
+class OwnerJson {
+public:
+    std::string_view of(const std::shared_ptr<const Owner>& asked) {
+        if (asked != owner_) {
+            json_ = to_json(*asked);
+            owner_ = asked;
+        }
+        return json_;
+    }
+
+private:
+    std::shared_ptr<const Owner> owner_;
+    std::string json_;
+};
+
+/// One call of the seam as a write: `work(db)` gives its outcome.
+template <class Outcome, class Work, class Answer>
+class CallWrite final : public Write {
+public:
+    CallWrite(TimePoint at, Work work, Wakeups& wakeups, Completion<Answer> done)
+        : Write(at), work_(std::move(work)), wakeups_(wakeups), done_(std::move(done)) {}
+
+    void perform(db::Sqlite& db) override { outcome_.emplace(work_(db)); }
+    void answer(std::optional<Error> error) override {
+        if (error) return done_(*std::move(error));
+        if constexpr (std::is_same_v<Outcome, Answer>) {
+            done_(*std::move(outcome_));
+        } else {
+            for (const Wake& wake : outcome_->wake) wakeups_.send(wake.address, wake.ticket);
+            done_(std::move(outcome_->answer));
+        }
+    }
+
+private:
+    Work work_;
+    Wakeups& wakeups_;
+    Completion<Answer> done_;
+    std::optional<Outcome> outcome_;
+};
 
 class SqliteStore final : public Store {
 public:
     SqliteStore(Location location, Loop& loop, std::string boot)
         : shared_(std::move(location), loop, std::move(boot)),
-          callers_seat_(shared_),
-          worker_seat_(shared_),
+          writers_(std::make_shared<Writers>(shared_, calls_, [this](int frames) { plan_copying(frames); })),
+          renewals_(shared_),
           tidy_seat_(shared_),
           wakeups_(loop),
           next_clean_up_(first_clean_up(loop.now()).time_since_epoch().count()) {}
@@ -103,11 +128,11 @@ public:
         if (request.mode != core::Mode::exclusive)
             return done(Error(errc::unsupported, "this dlock grants exclusive locks only on SQLite"));
         plan_clean_up();
-        perform(
-            call, request,
-            [this](Seat& seat, const AcquireRequest& asked, TimePoint deadline) {
-                const Asker asker{.owner = seat.json_of(asked.subject->owner), .wakeups = wakeups_};
-                return sqlite::acquire(seat.connection, shared_, asked, asker, deadline);
+        write(
+            call,
+            [this, request](db::Sqlite& db) {
+                const Asker asker{.owner = owner_json_.of(request.subject->owner), .wakeups = wakeups_};
+                return sqlite::acquire(db, shared_, request, asker);
             },
             std::move(done));
     }
@@ -119,11 +144,8 @@ public:
     }
 
     void release(const ReleaseRequest& request, Call call, Completion<Result<Released>> done) override {
-        perform(
-            call, request,
-            [this](Seat& seat, const ReleaseRequest& asked, TimePoint deadline) {
-                return woken(wakeups_, sqlite::release(seat.connection, shared_, asked, deadline));
-            },
+        write(
+            call, [this, request](db::Sqlite& db) { return sqlite::release(db, shared_, request); },
             std::move(done));
     }
 
@@ -133,23 +155,15 @@ public:
     }
 
     void inspect(const InspectRequest& request, Call call, Completion<Result<Page>> done) override {
-        auto look = [this, request, call, done = std::move(done)] {
-            done(in_turn<Result<Page>>(tidy_seat_, call, [&](Seat& seat) {
-                return sqlite::inspect(seat.connection, shared_, request, call.deadline);
-            }));
-        };
-        if (shared_.loop.here()) return chores_.add(Worker::Urgency::usual, std::move(look));
-        look();
+        if (!shared_.loop.here()) return done(look(request, call.deadline));
+        chores_.add(Worker::Urgency::usual,
+                    [this, request, call, done = std::move(done)] { done(look(request, call.deadline)); });
     }
 
     void force_release(const Key& key, const std::string& seen, Call call,
                        Completion<Result<Forced>> done) override {
-        perform(
-            call, std::pair(key, seen),
-            [this](Seat& seat, const std::pair<Key, std::string>& asked, TimePoint deadline) {
-                return woken(wakeups_, sqlite::force_release(seat.connection, shared_, asked.first,
-                                                             asked.second, deadline));
-            },
+        write(
+            call, [this, key, seen](db::Sqlite& db) { return sqlite::force_release(db, shared_, key, seen); },
             std::move(done));
     }
 
@@ -161,34 +175,25 @@ public:
 private:
     static TimePoint first_clean_up(TimePoint now) noexcept;
 
-    /// A call on a thread of its own is done right there; one on the loop's thread goes to the worker.
-    template <class Request, class Work, class Answer>
-    void perform(Call call, const Request& request, Work work, Completion<Answer> done) {
-        if (!shared_.loop.here())
-            return done(in_turn<Answer>(callers_seat_, call,
-                                        [&](Seat& seat) { return work(seat, request, call.deadline); }));
-        calls_.add(Worker::Urgency::usual,
-                   [this, call, request, work = std::move(work), done = std::move(done)] {
-                       done(in_turn<Answer>(worker_seat_, call,
-                                            [&](Seat& seat) { return work(seat, request, call.deadline); }));
-                   });
+    template <class Work, class Answer>
+    void write(Call call, Work work, Completion<Answer> done) {
+        using Outcome = std::invoke_result_t<Work&, db::Sqlite&>;
+        writers_->add(std::make_unique<CallWrite<Outcome, Work, Answer>>(call.deadline, std::move(work),
+                                                                         wakeups_, std::move(done)));
     }
 
-    /// The work, or an error when the deadline comes first.
-    template <class Answer, class Work>
-    Answer in_turn(Seat& seat, Call call, Work work) {
-        const auto left = call.deadline - shared_.loop.now();
-        const Seat::Taken taken(seat, std::max(left, left.zero()));
+    /// A look, or an error when the deadline comes first.
+    Result<Page> look(const InspectRequest& request, TimePoint deadline) {
+        const auto left = deadline - shared_.loop.now();
+        const Seat::Taken taken(tidy_seat_, std::max(left, left.zero()));
         if (!taken) return too_late();
-        Answer answer = work(seat);
-        plan_copying(seat.connection.wal_frames());
-        return answer;
+        return sqlite::inspect(tidy_seat_.connection, shared_, request, deadline);
     }
 
-    /// On the worker, which has this seat to itself.
+    /// On the worker, which has this connection to itself.
     std::vector<RenewAnswer> renew_now(const std::vector<RenewItem>& items, TimePoint deadline) {
-        auto answers = sqlite::renew(worker_seat_.connection, shared_, items, deadline);
-        plan_copying(worker_seat_.connection.wal_frames());
+        auto answers = sqlite::renew(renewals_, shared_, items, deadline);
+        plan_copying(renewals_.wal_frames());
         return answers;
     }
 
@@ -196,9 +201,10 @@ private:
     void plan_clean_up();
 
     Shared shared_;
-    Capabilities capabilities_{.modes = false, .leaves = false, .clock = Clock::boot};
-    Seat callers_seat_;
-    Seat worker_seat_;
+    Capabilities capabilities_{.clock = Clock::boot};
+    std::shared_ptr<Writers> writers_;
+    OwnerJson owner_json_;
+    Connection renewals_;
     Seat tidy_seat_;
     Wakeups wakeups_;
     std::atomic<int> copy_at_{frames_to_copy};
