@@ -15,12 +15,13 @@ constexpr std::int64_t scanned_a_page = 100'000;  ///< rows; a page may be short
 std::vector<WaiterInfo> waiters(db::Sqlite& db, std::string_view key, Moment moment, std::string_view boot) {
     std::vector<WaiterInfo> line;
     db::Query query(db,
-                    "SELECT owner, since, expires, lease, boot = ?2 FROM dlock_tickets "
+                    "SELECT owner, since, expires, lease, boot = ?2, mode FROM dlock_tickets "
                     "WHERE key = ?1 AND (boot <> ?2 OR expires > ?3) ORDER BY place LIMIT ?4");
     query.bind(db::Blob{key}).bind(db::Blob{boot}).bind(moment.now).bind(shown_waiters);
     while (query.row()) {
         WaiterInfo waiter;
         waiter.owner = owner_from_json(query.bytes(0));
+        waiter.mode = core::to_string(static_cast<core::Mode>(query.integer(5)));
         const bool measured = query.integer(4) != 0;
         const std::int64_t left = measured ? query.integer(2) - moment.now : query.integer(3);
         waiter.expires_in = std::chrono::ceil<milliseconds>(std::chrono::microseconds(left));
@@ -42,14 +43,15 @@ std::size_t count_waiters(db::Sqlite& db, std::string_view key, Moment moment, s
 LockInfo lock_info(db::Sqlite& db, const db::Query& row, Moment moment, std::string_view boot) {
     LockInfo info;
     info.key = Key(std::string(row.bytes(key_column)));
-    const Stored stored = read_lock_row(row, moment, boot);
+    Stored stored = read_lock_row(row, moment, boot);
+    if (stored.holders > 0) stored = load(db, info.key.bytes(), moment, boot);
     info.problem = stored.problem;
     if (!stored.newer) info.kind = core::to_string(stored.record.kind);
     if (stored.record.last_fence != 0) info.last_fence = Fence{stored.record.last_fence};
-    if (auto holder = holder_info(stored, moment)) {
-        if (stored.restamped) holder->held_for.reset();
-        info.holders.push_back(*std::move(holder));
-    }
+    if (stored.record.kind == core::Kind::permits) info.permits = stored.record.permits;
+    info.holders = holder_infos(stored, moment);
+    for (HolderInfo& holder : info.holders)
+        if (stored.restamped) holder.held_for.reset();
     if (stored.tickets > 0) info.waiter_count = count_waiters(db, info.key.bytes(), moment, boot);
     return info;
 }

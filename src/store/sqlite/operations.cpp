@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
+#include "store/refusals.hpp"
+#include "store/sqlite/results.hpp"
 #include "store/sqlite/rows.hpp"
 
 namespace dlock::store::sqlite {
@@ -48,7 +51,13 @@ std::optional<Fence> acquire_free(db::Sqlite& db, const Shared& shared, const Ac
 }
 
 core::AcquireAsk to_ask(const AcquireRequest& request, std::string_view wake) {
-    core::AcquireAsk ask{.attempt = request.attempt, .owner = request.subject->owner, .lease = request.lease};
+    core::AcquireAsk ask{.attempt = request.attempt,
+                         .owner = request.subject->owner,
+                         .mode = request.mode,
+                         .permits = request.permits,
+                         .lease = request.lease,
+                         .converts = request.converts,
+                         .results = request.results};
     if (request.place.line == Place::Line::join)
         ask.standing = core::Standing{.ticket = request.place.ticket,
                                       .lease = request.place.ticket_lease,
@@ -59,7 +68,15 @@ core::AcquireAsk to_ask(const AcquireRequest& request, std::string_view wake) {
     return ask;
 }
 
-AcquireAnswer to_answer(const core::AcquireOutcome& outcome, const Stored& stored, Moment moment) {
+Done describe(const core::Done& done, Moment moment) {
+    return {.result = done.result,
+            .owner = *done.owner,
+            .age = std::chrono::floor<milliseconds>(from_us(moment.now) - done.at),
+            .at = std::chrono::system_clock::time_point(std::chrono::microseconds(done.wall_us))};
+}
+
+AcquireAnswer to_answer(const core::AcquireOutcome& outcome, const Stored& stored,
+                        const AcquireRequest& request, Moment moment) {
     switch (outcome.what) {
         case core::Acquiring::granted:
             return Granted{.fence = outcome.fence, .handle = {}, .counted_from = {}};
@@ -70,15 +87,16 @@ AcquireAnswer to_answer(const core::AcquireOutcome& outcome, const Stored& store
             if (contended.holder) contended.retry_in = contended.holder->expires_in;
             return contended;
         }
-        case core::Acquiring::kind_differs:
         case core::Acquiring::done:
+            return describe(*stored.record.done, moment);
         case core::Acquiring::lost:
+            return grant_gone();
         case core::Acquiring::limit_differs:
+            return limit_differs(stored.exists ? stored.record.permits : 0, request.permits);
+        case core::Acquiring::kind_differs:
             break;
     }
-    return Error(
-        errc::limit_differs,
-        "the key is in use as " + std::string(core::to_string(stored.record.kind)) + ", not as mutex");
+    return kind_differs(stored.record.kind, request.mode);
 }
 
 AcquireAnswer acquire_by_rules(db::Sqlite& db, const Shared& shared, const AcquireRequest& request,
@@ -89,8 +107,10 @@ AcquireAnswer acquire_by_rules(db::Sqlite& db, const Shared& shared, const Acqui
     const std::string& key = request.subject->key.bytes();
     Stored stored = load(db, key, moment, shared.boot);
     if (!stored.problem.empty()) return unreadable(stored);
-    const auto floor =
-        stored.exists ? 0 : static_cast<std::uint64_t>(db.number("SELECT floor FROM dlock_meta"));
+    if (request.results == AcquireRequest::Results::want) stored.record.done = load_result(db, key, moment);
+    const auto floor = stored.record.last_fence != 0
+                           ? 0
+                           : static_cast<std::uint64_t>(db.number("SELECT floor FROM dlock_meta"));
     const auto outcome = core::acquire(stored.record, to_ask(request, wake), moment.store_time(), floor);
     const bool written = outcome.what == core::Acquiring::granted || outcome.what == core::Acquiring::queued;
     if (written || stored.restamped) {
@@ -98,7 +118,18 @@ AcquireAnswer acquire_by_rules(db::Sqlite& db, const Shared& shared, const Acqui
              {.mine = request.place.ticket, .lease = request.place.ticket_lease});
         transaction.commit();
     }
-    return to_answer(outcome, stored, moment);
+    return to_answer(outcome, stored, request, moment);
+}
+
+bool renew_among_several(db::Sqlite& db, const Shared& shared, const RenewItem& item, const GrantId& id,
+                         Moment moment) {
+    db::Query query(db,
+                    "UPDATE dlock_holders SET expires = ?4, lease = ?5, boot = ?6 WHERE key = ?1 "
+                    "AND holder = ?2 AND (boot <> ?6 OR expires > ?3) "
+                    "AND EXISTS (SELECT 1 FROM dlock_locks WHERE key = ?1)");
+    query.bind(db::Blob{item.subject->key.bytes()}).bind(db::Blob{id.raw()}).bind(moment.now);
+    query.bind(moment.now + to_us(item.lease)).bind(to_us(item.lease)).bind(db::Blob{shared.boot}).finish();
+    return db.changes() == 1;
 }
 
 RenewAnswer renew_grant(db::Sqlite& db, const Shared& shared, const RenewItem& item, const GrantId& id) {
@@ -111,43 +142,71 @@ RenewAnswer renew_grant(db::Sqlite& db, const Shared& shared, const RenewItem& i
     query.bind(moment.now + to_us(item.lease)).bind(to_us(item.lease)).bind(db::Blob{shared.boot});
     query.bind(moment.wall).finish();
     RenewAnswer answer;
-    answer.renewal = db.changes() == 1 ? Renewal::renewed : Renewal::lost;
+    const bool renewed = db.changes() == 1 || renew_among_several(db, shared, item, id, moment);
+    answer.renewal = renewed ? Renewal::renewed : Renewal::lost;
     return answer;
 }
 
-RenewAnswer renew_place(db::Sqlite& db, const Shared& shared, const RenewItem& item, const TicketId& id) {
-    const Moment moment = Moment::of(shared.loop);
-    const std::string& key = item.subject->key.bytes();
-    RenewAnswer answer;
-    Stored stored = load(db, key, moment, shared.boot);
-    if (!stored.problem.empty()) {
-        answer.detail = unreadable(stored).detail;
+/// The tickets of one key together, so that its line is read and written once.
+class Lines {
+public:
+    Lines(db::Sqlite& db, const Shared& shared)
+        : db_(db), shared_(shared), moment_(Moment::of(shared.loop)) {}
+
+    RenewAnswer renew(const RenewItem& item, const TicketId& id) {
+        const std::string& key = item.subject->key.bytes();
+        const auto [found, fresh] = lines_.try_emplace(key);
+        Line& line = found->second;
+        if (fresh) line.stored = load(db_, key, moment_, shared_.boot);
+        RenewAnswer answer;
+        if (!line.stored.problem.empty()) {
+            answer.detail = unreadable(line.stored).detail;
+            return answer;
+        }
+        const auto outcome = core::renew_ticket(line.stored.record, id, item.lease, from_us(moment_.now));
+        if (outcome.alive) line.mine = {.mine = id, .lease = item.lease};
+        line.changed = line.changed || outcome.alive || line.stored.restamped;
+        answer.renewal = outcome.alive ? Renewal::renewed : Renewal::lost;
+        answer.turn = outcome.turn;
+        answer.holder_left = outcome.holder_left;
         return answer;
     }
-    const auto outcome = core::renew_ticket(stored.record, id, item.lease, from_us(moment.now));
-    if (outcome.alive || stored.restamped)
-        save(db, key, stored, moment, shared.boot, {.mine = id, .lease = item.lease});
-    answer.renewal = outcome.alive ? Renewal::renewed : Renewal::lost;
-    answer.turn = outcome.turn;
-    answer.holder_left = outcome.holder_left;
-    return answer;
+    void save_all() {
+        for (const auto& [key, line] : lines_)
+            if (line.changed) save(db_, key, line.stored, moment_, shared_.boot, line.mine);
+    }
+
+private:
+    struct Line {
+        Stored stored;
+        TicketLease mine;
+        bool changed = false;
+    };
+    db::Sqlite& db_;
+    const Shared& shared_;
+    const Moment moment_;
+    std::unordered_map<std::string_view, Line> lines_;
+};
+
+/// Grants before lines, since those are written back whole.
+std::vector<RenewAnswer> renew_in(db::Sqlite& db, const Shared& shared, std::span<const RenewItem> items) {
+    std::vector<RenewAnswer> answers(items.size());
+    db::Transaction transaction(db);
+    for (std::size_t i = 0; i < items.size(); ++i)
+        if (const auto* grant = std::get_if<GrantId>(&items[i].id))
+            answers[i] = renew_grant(db, shared, items[i], *grant);
+    Lines lines(db, shared);
+    for (std::size_t i = 0; i < items.size(); ++i)
+        if (const auto* ticket = std::get_if<TicketId>(&items[i].id))
+            answers[i] = lines.renew(items[i], *ticket);
+    lines.save_all();
+    transaction.commit();
+    return answers;
 }
 
 std::vector<RenewAnswer> renew_some(Connection& connection, const Shared& shared,
                                     std::span<const RenewItem> items, TimePoint deadline) {
-    auto answers = connection.write(deadline, [&](db::Sqlite& db) {
-        std::vector<RenewAnswer> some;
-        some.reserve(items.size());
-        db::Transaction transaction(db);
-        for (const RenewItem& item : items) {
-            if (const auto* grant = std::get_if<GrantId>(&item.id))
-                some.push_back(renew_grant(db, shared, item, *grant));
-            else
-                some.push_back(renew_place(db, shared, item, std::get<TicketId>(item.id)));
-        }
-        transaction.commit();
-        return some;
-    });
+    auto answers = connection.write(deadline, [&](db::Sqlite& db) { return renew_in(db, shared, items); });
     if (answers) return *std::move(answers);
     RenewAnswer unknown;
     unknown.detail = answers.error().detail;
@@ -177,8 +236,11 @@ ReleaseOutcome release_by_rules(db::Sqlite& db, const Shared& shared, const Rele
     const std::string& key = request.subject->key.bytes();
     Stored stored = load(db, key, moment, shared.boot);
     if (!stored.problem.empty()) return {.answer = unreadable(stored), .wake = {}};
-    const auto outcome = core::release(stored.record, request.attempt, request.ticket, request.after, moment.store_time());
+    const auto outcome =
+        core::release(stored.record, request.attempt, request.ticket, request.after, moment.store_time());
     if (stored.exists) save(db, key, stored, moment, shared.boot);
+    if (stored.record.done)
+        save_result(db, key, *stored.record.done, owner_of(stored, request.attempt), moment);
     transaction.commit();
     return {.answer = outcome.released ? Released::released : Released::not_owner,
             .wake = to_wake(outcome.wake)};
@@ -205,6 +267,7 @@ void forget(db::Sqlite& db, const Shared& shared, const std::string& key) {
     const Moment moment = Moment::of(shared.loop);
     Stored stored = load(db, key, moment, shared.boot);
     if (!stored.exists || !stored.problem.empty()) return;
+    stored.record.done = load_result(db, key, moment);
     if (core::idle_since(stored.record) > from_us(moment.now) - remembered) {
         if (stored.restamped) save(db, key, stored, moment, shared.boot);
         return;
@@ -212,8 +275,8 @@ void forget(db::Sqlite& db, const Shared& shared, const std::string& key) {
     db::Query(db, "UPDATE dlock_meta SET floor = max(floor, ?1)")
         .bind(static_cast<std::int64_t>(stored.record.last_fence))
         .finish();
-    db::Query(db, "DELETE FROM dlock_tickets WHERE key = ?1").bind(db::Blob{key}).finish();
-    db::Query(db, "DELETE FROM dlock_locks WHERE key = ?1").bind(db::Blob{key}).finish();
+    drop_result(db, key);
+    drop_all(db, key);
 }
 
 }  // namespace
@@ -222,7 +285,8 @@ AcquireAnswer acquire(db::Sqlite& db, const Shared& shared, const AcquireRequest
                       const Asker& asker) {
     const bool keeps_place =
         request.place.line == Place::Line::join && request.place.after_grant == Place::AfterGrant::rejoin;
-    if (!keeps_place)
+    if (!keeps_place && request.mode == core::Mode::exclusive &&
+        request.results == AcquireRequest::Results::ignore)
         if (const auto fence = acquire_free(db, shared, request, asker.owner))
             return Granted{.fence = fence, .handle = {}, .counted_from = {}};
     return acquire_by_rules(db, shared, request, asker.wakeups);
@@ -242,7 +306,8 @@ std::vector<RenewAnswer> renew(Connection& connection, const Shared& shared,
 }
 
 ReleaseOutcome release(db::Sqlite& db, const Shared& shared, const ReleaseRequest& request) {
-    if (!request.ticket && release_alone(db, shared, request))
+    const bool leaves = request.after.hold_off > milliseconds(0) || request.after.result;
+    if (!request.ticket && !leaves && release_alone(db, shared, request))
         return {.answer = Released::released, .wake = {}};
     return release_by_rules(db, shared, request);
 }
@@ -257,6 +322,21 @@ ForceOutcome force_release(db::Sqlite& db, const Shared& shared, const Key& key,
         save(db, key.bytes(), stored, moment, shared.boot);
     transaction.commit();
     return {.answer = outcome.forced, .wake = to_wake(outcome.wake)};
+}
+
+ConfigureOutcome configure(db::Sqlite& db, const Shared& shared, const ConfigureRequest& request) {
+    db::Transaction transaction(db);
+    const Moment moment = Moment::of(shared.loop);
+    const std::string& key = request.key.bytes();
+    Stored stored = load(db, key, moment, shared.boot);
+    if (!stored.problem.empty()) return {.answer = unreadable(stored), .wake = {}};
+    const auto outcome =
+        core::configure(stored.record, request.permits, request.if_current, from_us(moment.now));
+    if (outcome.what == core::ConfigureOutcome::What::changed) {
+        save(db, key, stored, moment, shared.boot);
+        transaction.commit();
+    }
+    return {.answer = configured(outcome), .wake = to_wake(outcome.wake)};
 }
 
 void clean_up(Connection& connection, const Shared& shared, std::string& cursor, TimePoint deadline) {

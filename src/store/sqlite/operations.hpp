@@ -43,6 +43,12 @@ struct ForceOutcome {
 };
 ForceOutcome force_release(db::Sqlite& db, const Shared& shared, const Key& key, std::string_view seen);
 
+struct ConfigureOutcome {
+    Result<Configured> answer;
+    std::vector<Wake> wake;
+};
+ConfigureOutcome configure(db::Sqlite& db, const Shared& shared, const ConfigureRequest& request);
+
 /// Forgets up to 2000 keys that nobody used for an hour, from `cursor` on, which moves.
 void clean_up(Connection& connection, const Shared& shared, std::string& cursor, TimePoint deadline);
 

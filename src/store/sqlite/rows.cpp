@@ -21,24 +21,54 @@ milliseconds ms_from_us(std::int64_t us) {
     return std::chrono::floor<milliseconds>(std::chrono::microseconds(us));
 }
 
+void add_holder(Stored& stored, core::Holder holder, std::string_view owner) {
+    stored.owners.emplace_back(owner);
+    stored.held.push_back(holder);
+    stored.record.holders.push_back(std::move(holder));
+}
+
+/// Its times; those of another boot begin anew.
+void read_times(const db::Query& row, int since_column, core::Holder& holder, Stored& stored, Moment moment,
+                bool this_boot) {
+    holder.since = from_us(row.integer(since_column));
+    holder.wall_us = static_cast<std::uint64_t>(std::max<std::int64_t>(row.integer(since_column + 1), 0));
+    holder.expires = from_us(row.integer(since_column + 2));
+    holder.lease = ms_from_us(row.integer(since_column + 3));
+    if (this_boot) return;
+    holder.expires = from_us(moment.now) + holder.lease;
+    holder.since = from_us(moment.now);
+    stored.restamped = true;
+}
+
 void read_holder(const db::Query& row, Stored& stored, Moment moment, std::string_view boot) {
     const auto id = to_id<GrantId>(row.bytes(5));
-    if (!id || row.null(9) || row.null(10) || row.integer(10) <= 0) {
+    if (!id || row.null(9) || row.null(10) || row.integer(10) < 0) {
         stored.problem = "the holder's columns do not make sense";
         return;
     }
     core::Holder holder{.id = *id, .fence = Fence{stored.record.last_fence}};
-    holder.since = from_us(row.integer(7));
-    holder.wall_us = static_cast<std::uint64_t>(std::max<std::int64_t>(row.integer(8), 0));
-    holder.expires = from_us(row.integer(9));
-    holder.lease = ms_from_us(row.integer(10));
-    if (row.bytes(11) != boot) {
-        holder.expires = from_us(moment.now) + holder.lease;
-        holder.since = from_us(moment.now);
-        stored.restamped = true;
+    read_times(row, 7, holder, stored, moment, row.bytes(11) == boot);
+    add_holder(stored, std::move(holder), row.bytes(6));
+}
+
+void read_holders(db::Sqlite& db, std::string_view key, Stored& stored, Moment moment,
+                  std::string_view boot) {
+    db::Query row(db,
+                  "SELECT holder, mode, fence, owner, since, wall, expires, lease, boot FROM dlock_holders "
+                  "WHERE key = ?1 ORDER BY fence");
+    row.bind(db::Blob{key});
+    while (row.row()) {
+        const auto id = to_id<GrantId>(row.bytes(0));
+        const auto mode = static_cast<core::Mode>(row.integer(1));
+        if (!id || row.integer(2) <= 0 || row.integer(7) < 0 || core::kind_of(mode) != stored.record.kind) {
+            stored.problem = "the columns of a holder do not make sense";
+            return;
+        }
+        core::Holder holder{
+            .id = *id, .mode = mode, .fence = Fence{static_cast<std::uint64_t>(row.integer(2))}};
+        read_times(row, 4, holder, stored, moment, row.bytes(8) == boot);
+        add_holder(stored, std::move(holder), row.bytes(3));
     }
-    stored.owner = row.bytes(6);
-    stored.record.holders.push_back(std::move(holder));
 }
 
 void read_ticket(const db::Query& row, Stored& stored, Moment moment, std::string_view boot) {
@@ -55,6 +85,7 @@ void read_ticket(const db::Query& row, Stored& stored, Moment moment, std::strin
     }
     stored.places.push_back({.ticket = *id, .number = row.integer(0), .lease = lease, .expires = expires});
     stored.record.tickets.push_back(core::Ticket{.id = *id,
+                                                 .mode = static_cast<core::Mode>(row.integer(7)),
                                                  .owner = nullptr,
                                                  .arrival = from_us(row.integer(3)),
                                                  .expires = expires,
@@ -89,13 +120,79 @@ void save_held(db::Sqlite& db, std::string_view key, const core::Record& record,
     query.bind(to_us(holder.expires)).bind(to_us(holder.lease)).bind(db::Blob{boot}).finish();
 }
 
+/// The row of a key that several may hold; its holders are rows of their own.
+void save_shared(db::Sqlite& db, std::string_view key, const core::Record& record, std::int64_t used) {
+    db::Query query(
+        db,
+        "INSERT INTO dlock_locks(key, kind, fence, tickets, used, held, permits, pinned, version) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1) ON CONFLICT (key) DO UPDATE SET "
+        "version = version + 1, held = ?6, fence = ?3, tickets = ?4, used = ?5, permits = ?7, "
+        "pinned = ?8");
+    query.bind(db::Blob{key}).bind(static_cast<std::int64_t>(record.kind));
+    query.bind(static_cast<std::int64_t>(record.last_fence));
+    query.bind(static_cast<std::int64_t>(record.tickets.size())).bind(used);
+    query.bind(static_cast<std::int64_t>(record.holders.size())).bind(std::int64_t{record.permits});
+    query.bind(std::int64_t{record.pinned}).finish();
+}
+
+void save_holder(db::Sqlite& db, std::string_view key, const core::Holder& holder, std::string_view owner,
+                 std::string_view boot) {
+    db::Query query(db,
+                    "INSERT INTO dlock_holders(key, holder, mode, fence, owner, since, wall, expires, lease, "
+                    "boot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (key, holder) "
+                    "DO UPDATE SET mode = ?3, fence = ?4, since = ?6, expires = ?8, lease = ?9, boot = ?10");
+    query.bind(db::Blob{key}).bind(db::Blob{holder.id.raw()}).bind(static_cast<std::int64_t>(holder.mode));
+    query.bind(static_cast<std::int64_t>(holder.fence.value)).bind(owner).bind(to_us(holder.since));
+    query.bind(static_cast<std::int64_t>(holder.wall_us)).bind(to_us(holder.expires));
+    query.bind(to_us(holder.lease)).bind(db::Blob{boot}).finish();
+}
+
+void drop_holder(db::Sqlite& db, std::string_view key, const GrantId& id) {
+    db::Query(db, "DELETE FROM dlock_holders WHERE key = ?1 AND holder = ?2")
+        .bind(db::Blob{key})
+        .bind(db::Blob{id.raw()})
+        .finish();
+}
+
+void drop_holders(db::Sqlite& db, std::string_view key) {
+    db::Query(db, "DELETE FROM dlock_holders WHERE key = ?1").bind(db::Blob{key}).finish();
+}
+
+const core::Holder* find(const std::vector<core::Holder>& holders, const GrantId& id) {
+    const auto found =
+        std::find_if(holders.begin(), holders.end(), [&](const core::Holder& one) { return one.id == id; });
+    return found == holders.end() ? nullptr : &*found;
+}
+
+/// What changed.
+void save_holders(db::Sqlite& db, std::string_view key, const Stored& stored, std::string_view boot) {
+    const auto& now = stored.record.holders;
+    for (const core::Holder& before : stored.held)
+        if (find(now, before.id) == nullptr) drop_holder(db, key, before.id);
+    for (const core::Holder& holder : now) {
+        const core::Holder* before = find(stored.held, holder.id);
+        if (before != nullptr && *before == holder && !stored.restamped) continue;
+        const std::string owner =
+            holder.owner ? to_json(*holder.owner) : std::string(owner_of(stored, holder.id));
+        save_holder(db, key, holder, owner, boot);
+    }
+}
+
 void save_lock(db::Sqlite& db, std::string_view key, const Stored& stored, Moment moment,
                std::string_view boot) {
     const core::Record& record = stored.record;
     const std::int64_t used = moment.wall - (moment.now - to_us(record.touched));
+    if (record.kind != core::Kind::mutex) {
+        // Whose lock was deleted by hand: they learn at their next renewal, and do not come back into this
+        // one.
+        if (!stored.exists) drop_holders(db, key);
+        save_shared(db, key, record, used);
+        return save_holders(db, key, stored, boot);
+    }
     if (record.holders.empty()) return save_free(db, key, record, used);
-    const auto& owner = record.holders.front().owner;
-    save_held(db, key, record, used, owner ? to_json(*owner) : stored.owner, boot);
+    const core::Holder& holder = record.holders.front();
+    save_held(db, key, record, used,
+              holder.owner ? to_json(*holder.owner) : std::string(owner_of(stored, holder.id)), boot);
 }
 
 /// A place is kept while the order of the table and the order of the record agree; from the first ticket that
@@ -105,14 +202,18 @@ void save_ticket(db::Sqlite& db, std::string_view key, const core::Ticket& ticke
     const std::string owner = ticket.owner ? to_json(*ticket.owner) : std::string();
     db::Query query(db, ticket.owner
                             ? "INSERT INTO dlock_tickets(key, place, ticket, expires, lease, boot, wake, "
-                              "since, owner) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+                              "since, owner, mode) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) "
                               "ON CONFLICT DO UPDATE SET expires = ?4, lease = ?5, boot = ?6, wake = ?7, "
                               "owner = ?9"
                             : "UPDATE dlock_tickets SET expires = ?4, lease = ?5, boot = ?6 "
                               "WHERE key = ?1 AND place = ?2 AND ticket = ?3");
     query.bind(db::Blob{key}).bind(place.number).bind(db::Blob{ticket.id.raw()});
     query.bind(to_us(ticket.expires)).bind(to_us(place.lease)).bind(db::Blob{boot});
-    if (ticket.owner) query.bind(ticket.wake).bind(to_us(ticket.arrival)).bind(owner);
+    if (ticket.owner)
+        query.bind(ticket.wake)
+            .bind(to_us(ticket.arrival))
+            .bind(owner)
+            .bind(static_cast<std::int64_t>(ticket.mode));
     query.finish();
 }
 
@@ -136,12 +237,18 @@ Stored read_lock_row(const db::Query& row, Moment moment, std::string_view boot)
     }
     stored.record.kind = static_cast<core::Kind>(kind);
     const std::int64_t fence = row.integer(1);
-    if (fence <= 0) stored.problem = "its fence is not a number above 0";
+    if (fence < 0 || (fence == 0 && row.integer(13) == 0))
+        stored.problem = "its fence is not a number above 0";
     stored.record.last_fence = static_cast<std::uint64_t>(fence);
     stored.tickets = row.integer(2);
     const std::int64_t unused_for = std::max<std::int64_t>(moment.wall - row.integer(3), 0);
     stored.record.touched = from_us(moment.now - unused_for);
-    if (row.integer(4) != 0) read_holder(row, stored, moment, boot);
+    stored.record.permits = static_cast<std::uint32_t>(row.integer(12));
+    stored.record.pinned = row.integer(13) != 0;
+    if (stored.record.kind != core::Kind::mutex)
+        stored.holders = row.integer(4);
+    else if (row.integer(4) != 0)
+        read_holder(row, stored, moment, boot);
     return stored;
 }
 
@@ -152,10 +259,11 @@ Stored load(db::Sqlite& db, std::string_view key, Moment moment, std::string_vie
         lock.bind(db::Blob{key});
         if (lock.row()) stored = read_lock_row(lock, moment, boot);
     }
+    if (stored.holders != 0) read_holders(db, key, stored, moment, boot);
     if (stored.tickets == 0 || !stored.problem.empty()) return stored;
     db::Query row(db,
-                  "SELECT place, ticket, wake, since, expires, lease, boot FROM dlock_tickets WHERE key = ?1 "
-                  "ORDER BY place");
+                  "SELECT place, ticket, wake, since, expires, lease, boot, mode FROM dlock_tickets "
+                  "WHERE key = ?1 ORDER BY place");
     row.bind(db::Blob{key});
     while (row.row()) read_ticket(row, stored, moment, boot);
     return stored;
@@ -189,17 +297,45 @@ void save(db::Sqlite& db, std::string_view key, const Stored& stored, Moment mom
     for (; place != stored.places.end(); ++place) drop_place(db, key, place->number);
 }
 
+void drop_all(db::Sqlite& db, std::string_view key) {
+    drop_holders(db, key);
+    db::Query(db, "DELETE FROM dlock_tickets WHERE key = ?1").bind(db::Blob{key}).finish();
+    db::Query(db, "DELETE FROM dlock_locks WHERE key = ?1").bind(db::Blob{key}).finish();
+}
+
+std::string_view owner_of(const Stored& stored, const GrantId& id) {
+    for (std::size_t i = 0; i < stored.held.size(); ++i)
+        if (stored.held[i].id == id || core::held_off(stored.held[i].id) == id) return stored.owners[i];
+    return {};
+}
+
+namespace {
+
+HolderInfo describe(const Stored& stored, const core::Holder& holder, Moment moment) {
+    HolderInfo info;
+    info.public_id = core::public_id(holder.id);
+    info.mode = core::to_string(holder.mode);
+    info.held_off = holder.lease == milliseconds(0);
+    info.owner = holder.owner ? *holder.owner : owner_from_json(owner_of(stored, holder.id));
+    info.fence = holder.fence;
+    info.held_for = std::chrono::floor<milliseconds>(from_us(moment.now) - holder.since);
+    info.expires_in = std::chrono::ceil<milliseconds>(holder.expires - from_us(moment.now));
+    info.since = std::chrono::system_clock::time_point(std::chrono::microseconds(holder.wall_us));
+    return info;
+}
+
+}  // namespace
+
+std::vector<HolderInfo> holder_infos(const Stored& stored, Moment moment) {
+    std::vector<HolderInfo> infos;
+    for (const core::Holder& holder : stored.record.holders)
+        if (from_us(moment.now) < holder.expires) infos.push_back(describe(stored, holder, moment));
+    return infos;
+}
+
 std::optional<HolderInfo> holder_info(const Stored& stored, Moment moment) {
     const core::Holder* holder = core::live_holder(stored.record, from_us(moment.now));
-    if (holder == nullptr) return std::nullopt;
-    HolderInfo info;
-    info.public_id = core::public_id(holder->id);
-    info.owner = holder->owner ? *holder->owner : owner_from_json(stored.owner);
-    info.fence = holder->fence;
-    info.held_for = std::chrono::floor<milliseconds>(from_us(moment.now) - holder->since);
-    info.expires_in = std::chrono::ceil<milliseconds>(holder->expires - from_us(moment.now));
-    info.since = std::chrono::system_clock::time_point(std::chrono::microseconds(holder->wall_us));
-    return info;
+    return holder != nullptr ? std::optional(describe(stored, *holder, moment)) : std::nullopt;
 }
 
 }  // namespace dlock::store::sqlite

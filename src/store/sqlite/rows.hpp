@@ -17,12 +17,14 @@
 namespace dlock::store::sqlite {
 
 /// A record with what the tables know beside it. Owners are not read (null in `record`), since the rules do
-/// not ask for them: the holder's is in `owner`, as text.
+/// not ask for them: those of the holders are in `owners`, as text.
 struct Stored {
     core::Record record;
-    std::string owner;
-    std::string problem;  ///< why the row cannot be understood; empty when fine
-    bool newer = false;   ///< the problem is a kind that this dlock does not know
+    std::vector<std::string> owners;  ///< of the holders, as they stand in the tables
+    std::vector<core::Holder> held;   ///< likewise
+    std::int64_t holders = 0;         ///< rows of a key that several may hold, as the lock's row counts them
+    std::string problem;              ///< why the row cannot be understood; empty when fine
+    bool newer = false;               ///< the problem is a kind that this dlock does not know
     bool exists = false;
     std::int64_t tickets = 0;  ///< rows of the line, as the lock's row counts them
     bool restamped = false;    ///< times of another boot were counted anew: write it back, whatever happens
@@ -37,14 +39,14 @@ struct Stored {
 
 /// What read_lock_row() reads; the key is the last column.
 inline constexpr const char* select_lock =
-    "SELECT kind, fence, tickets, used, held, holder, owner, since, wall, expires, lease, boot, key FROM "
-    "dlock_locks "
+    "SELECT kind, fence, tickets, used, held, holder, owner, since, wall, expires, lease, boot, permits, "
+    "pinned, key FROM dlock_locks "
     "WHERE key = ?1";
 inline constexpr const char* select_locks =
-    "SELECT kind, fence, tickets, used, held, holder, owner, since, wall, expires, lease, boot, key FROM "
-    "dlock_locks "
+    "SELECT kind, fence, tickets, used, held, holder, owner, since, wall, expires, lease, boot, permits, "
+    "pinned, key FROM dlock_locks "
     "WHERE key > ?1 AND key >= ?2 ORDER BY key LIMIT ?3";
-inline constexpr int key_column = 12;
+inline constexpr int key_column = 14;
 Stored read_lock_row(const db::Query& row, Moment moment, std::string_view boot);
 
 /// The whole record. Grants and tickets of another boot get one whole lease from now: nobody can tell how
@@ -59,7 +61,15 @@ struct TicketLease {
 void save(db::Sqlite& db, std::string_view key, const Stored& stored, Moment moment, std::string_view boot,
           TicketLease ticket_lease = {});
 
-/// The holder for people; none when it is free.
+/// All that is known of the key; its fence is the caller's care.
+void drop_all(db::Sqlite& db, std::string_view key);
+
+/// Of the holder with that id, as it stands in the tables, perhaps held off meanwhile; empty: not there.
+std::string_view owner_of(const Stored& stored, const GrantId& id);
+
+/// The holders that count, for people.
+std::vector<HolderInfo> holder_infos(const Stored& stored, Moment moment);
+/// One of them; none when it is free.
 std::optional<HolderInfo> holder_info(const Stored& stored, Moment moment);
 
 }  // namespace dlock::store::sqlite

@@ -26,12 +26,35 @@ CREATE TABLE dlock_locks(
     lease INTEGER,
     boot BLOB,
     tickets INTEGER NOT NULL,
-    used INTEGER NOT NULL
+    used INTEGER NOT NULL,
+    permits INTEGER NOT NULL DEFAULT 0,
+    pinned INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE TABLE dlock_holders(
+    key BLOB NOT NULL,
+    holder BLOB NOT NULL,
+    mode INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    wall INTEGER NOT NULL,
+    expires INTEGER NOT NULL,
+    lease INTEGER NOT NULL,
+    boot BLOB NOT NULL,
+    PRIMARY KEY (key, holder)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE dlock_done(
+    key BLOB NOT NULL PRIMARY KEY,
+    result BLOB NOT NULL,
+    owner TEXT NOT NULL,
+    wall INTEGER NOT NULL,
+    until INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE dlock_tickets(
     key BLOB NOT NULL,
     place INTEGER NOT NULL,
     ticket BLOB NOT NULL,
+    mode INTEGER NOT NULL,
     owner TEXT NOT NULL,
     wake TEXT NOT NULL,
     since INTEGER NOT NULL,
@@ -53,11 +76,11 @@ Content content(db::Sqlite& database) {
     const std::int64_t objects = database.number("SELECT count(*) FROM sqlite_schema");
     const std::int64_t ours = database.number(
         "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN "
-        "('dlock_locks', 'dlock_tickets', 'dlock_meta')");
+        "('dlock_locks', 'dlock_holders', 'dlock_tickets', 'dlock_done', 'dlock_meta')");
     if (id == 0 && version == 0 && objects == 0) return Content::empty;
     if (id != application_id) return Content::foreign;
     if (version > layout_version) return Content::newer;
-    return ours == 3 && version == layout_version ? Content::ours : Content::broken;
+    return ours == 5 && version == layout_version ? Content::ours : Content::broken;
 }
 
 void initialise(db::Sqlite& database) {

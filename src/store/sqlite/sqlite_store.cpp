@@ -125,8 +125,6 @@ public:
     [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
 
     void acquire(const AcquireRequest& request, Call call, Completion<AcquireAnswer> done) override {
-        if (request.mode != core::Mode::exclusive)
-            return done(Error(errc::unsupported, "this dlock grants exclusive locks only on SQLite"));
         plan_clean_up();
         write(
             call,
@@ -167,9 +165,10 @@ public:
             std::move(done));
     }
 
-    void configure(const ConfigureRequest& /*request*/, Call /*call*/,
-                   Completion<Result<Configured>> done) override {
-        done(Error(errc::unsupported, "not on SQLite yet"));
+    void configure(const ConfigureRequest& request, Call call, Completion<Result<Configured>> done) override {
+        write(
+            call, [this, request](db::Sqlite& db) { return sqlite::configure(db, shared_, request); },
+            std::move(done));
     }
 
 private:
