@@ -41,6 +41,7 @@ enum class Need {
     read_only,             ///< can refuse writes for a while
     delete_record,         ///< lets people delete one record behind our back
     cut_notifications,     ///< pushes wake-ups over a channel that can be cut
+    modes,                 ///< has readers and writers, permits, hold-offs and results
     metadata,              ///< keeps who holds or waits, with every grant
 };
 
@@ -63,6 +64,9 @@ public:
     virtual void refuse_writes() { impossible(); }
     virtual void accept_writes() { impossible(); }
     virtual void delete_record(const Key&) { impossible(); }
+    /// What a key is stored as, piece by piece; empty where nobody can delete one alone.
+    [[nodiscard]] virtual std::vector<std::string> pieces() const { return {}; }
+    virtual void delete_piece(const Key&, const std::string& /*piece*/) { impossible(); }
     virtual void cut_notifications() { impossible(); }
 
 protected:

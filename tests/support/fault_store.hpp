@@ -15,7 +15,7 @@ namespace dlock::testing {
 
 /// The calls of the seam that a plan can harm and count.
 enum class Op { acquire, renew, release, inspect, force_release, configure };
-inline constexpr std::size_t op_count = 5;
+inline constexpr std::size_t op_count = 6;
 
 /// What happens to one call. "before": it never reaches the store. "after": it took effect, its answer is
 /// harmed.

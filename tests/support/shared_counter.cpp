@@ -35,4 +35,11 @@ void SharedCounter::work(std::optional<Fence> fence) {
     --state_->inside;
 }
 
+void SharedCounter::share(std::uint64_t weight, std::uint64_t limit) {
+    if (state_->inside.fetch_add(weight) + weight > limit) ++state_->overlaps;
+    for (int i = 0; i < 3; ++i) std::this_thread::yield();
+    state_->inside -= weight;
+    ++state_->count;
+}
+
 }  // namespace dlock::testing

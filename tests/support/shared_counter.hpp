@@ -22,6 +22,8 @@ public:
 
     /// What the holder of the lock does: an increment that loses counts unless it runs alone.
     void work(std::optional<Fence> fence);
+    /// What a holder beside others does: together they weigh at most `limit`.
+    void share(std::uint64_t weight, std::uint64_t limit);
 
     [[nodiscard]] std::uint64_t count() const { return state_->count; }
     [[nodiscard]] std::uint64_t overlaps() const { return state_->overlaps; }

@@ -2,6 +2,7 @@
 #include "support/worker_loop.hpp"
 
 #include <functional>
+#include <future>
 #include <map>
 #include <sstream>
 
@@ -61,6 +62,11 @@ private:
     void granted(const std::string& name, Result<Lease> answer);
     void held(const std::string& name);
     void load(std::istream& words);
+    void as(std::istream& words);
+    void share(std::istream& words);
+    Result<Lease> try_in_mode(const Key& key, AcquireOptions options);
+    void start_in_mode(const Key& key, AcquireOptions options, Context context,
+                       std::function<void(Result<Lease>)> done);
     void with_id(const std::string& verb, std::istream& words);
     void with_lease(const std::string& verb, const std::string& name);
     Slot& slot(const std::string& name) {
@@ -72,6 +78,8 @@ private:
     std::mutex mutex_;  ///< of the map, and of a slot until its grant is told
     std::map<std::string, Slot> slots_;
     std::optional<Client> client_;
+    std::string mode_ = "exclusive";
+    std::uint32_t permits_ = 0;
 };
 
 Key rest_as_key(std::istream& words) {
@@ -101,9 +109,52 @@ void WorkerLoop::acquire(std::istream& words) {
     mine.lost.reset();
     mine.lease.reset();
     mine.stop = std::stop_source();
-    client_->mutex(rest_as_key(words))
-        .start_acquire(options, Context(mine.stop.get_token()),
-                       [this, name](Result<Lease> answer) { granted(name, std::move(answer)); });
+    start_in_mode(rest_as_key(words), options, Context(mine.stop.get_token()),
+                  [this, name](Result<Lease> answer) { granted(name, std::move(answer)); });
+}
+
+void WorkerLoop::as(std::istream& words) {
+    words >> mode_ >> permits_;
+    say("as " + mode_);
+}
+
+void WorkerLoop::start_in_mode(const Key& key, AcquireOptions options, Context context,
+                               std::function<void(Result<Lease>)> done) {
+    auto both = client_->shared_mutex(key);
+    if (mode_ == "permit")
+        client_->semaphore(key, permits_).start_acquire(options, std::move(context), std::move(done));
+    else if (mode_ == "shared")
+        both.start_acquire_shared(options, std::move(context), std::move(done));
+    else if (mode_ == "write")
+        both.start_acquire(options, std::move(context), std::move(done));
+    else
+        client_->mutex(key).start_acquire(options, std::move(context), std::move(done));
+}
+
+Result<Lease> WorkerLoop::try_in_mode(const Key& key, AcquireOptions options) {
+    std::promise<Result<Lease>> promise;
+    start_in_mode(key, options, {}, [&](Result<Lease> got) { promise.set_value(std::move(got)); });
+    return promise.get_future().get();
+}
+
+/// A writer weighs as much as all readers together.
+void WorkerLoop::share(std::istream& words) {
+    constexpr std::uint32_t all = 1000;
+    int rounds = 0;
+    milliseconds::rep lease = 0;
+    std::string file;
+    words >> rounds >> lease >> file;
+    const Key key = rest_as_key(words);
+    SharedCounter counter(file);
+    AcquireOptions options;
+    options.lease = milliseconds(lease);
+    options.wait = patience * 3;
+    for (int i = 0; i < rounds; ++i) {
+        auto got = try_in_mode(key, options);
+        if (!got) return say("failed " + word(got.error()) + ' ' + got.error().detail);
+        counter.share(mode_ == "write" ? all : 1, mode_ == "permit" ? permits_ : all);
+    }
+    say("loaded " + std::to_string(rounds));
 }
 
 void WorkerLoop::granted(const std::string& name, Result<Lease> answer) {
@@ -196,6 +247,10 @@ bool WorkerLoop::obey(const std::string& line) {
         acquire(words);
     } else if (verb == "load") {
         load(words);
+    } else if (verb == "as") {
+        as(words);
+    } else if (verb == "share") {
+        share(words);
     } else if (verb == "close") {
         say("closed " + outcome(client_->close()));
     } else if (verb == "renew_id" || verb == "release_id") {

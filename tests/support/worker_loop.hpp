@@ -12,6 +12,8 @@ namespace dlock::testing {
 ///     forever
 ///                                           later, unasked: lost SLOT NOW REASON          RENEWING:
 ///                                           automatic, manual
+///     as MODE PERMITS                       as MODE            how locks are taken from here on: exclusive,
+///                                           write, shared, permit
 ///     cancel SLOT
 ///     held SLOT                             held SLOT yes|no USABLE_UNTIL NOW
 ///     renew SLOT                            renewed SLOT ok|CODE
@@ -21,6 +23,7 @@ namespace dlock::testing {
 ///     renew_id LEASE ID                     renewed_id ok|CODE
 ///     release_id ID                         released_id ok|CODE
 ///     load ROUNDS LEASE FILE KEY            loaded ROUNDS | failed CODE DETAIL
+///     share ROUNDS LEASE FILE KEY           the same, in the mode that was said
 ///     close                                 closed ok|CODE
 ///
 /// Every event of the client is a line "event KIND KEY".
