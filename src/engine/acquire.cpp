@@ -132,7 +132,8 @@ void Engine::start_acquire(const Key& key, const Wanted& wanted, const AcquireOp
         host_->deliver([done = std::move(done), error = std::move(ok).error()] { done(error); });
         return;
     }
-    auto attempt = make_attempt(key, wanted, options, context, now());
+    const TimePoint start = now();
+    auto attempt = make_attempt(key, wanted, options, context, start);
     attempt->done = std::move(done);
     attempt->deliver = deliver;
     if (context.stop.stop_possible()) {
@@ -147,7 +148,7 @@ void Engine::start_acquire(const Key& key, const Wanted& wanted, const AcquireOp
             });
         });
     }
-    with_lock([&](TimePoint at, Effects& effects) { enqueue(attempt, at, effects); });
+    with_lock_at(start, [&](TimePoint at, Effects& effects) { enqueue(attempt, at, effects); });
 }
 
 Engine::LinePtr Engine::line_of(const Key& key) {

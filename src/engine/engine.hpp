@@ -100,6 +100,9 @@ private:
     /// (with_lock.hpp).
     template <class Decide>
     void with_lock(Decide decide);
+    /// For what began at that moment, so that the clock need not be read twice.
+    template <class Decide>
+    void with_lock_at(TimePoint at, Decide decide);
     void arm();
     void on_timer();
 

@@ -57,9 +57,11 @@ void Lease::progress() { engine_->progressed(state_); }
 
 Result<void> Lease::release() {
     engine::Gate<Result<void>> gate;
-    return *gate.ask([&] {
+    auto released = *gate.ask([&] {
         start_release([&gate](Result<void> result) { gate.put(std::move(result)); }, Deliver::direct);
     });
+    if (released) parted_ = true;  // nothing is left to be dropped
+    return released;
 }
 
 LeaseId Lease::detach() {

@@ -10,7 +10,17 @@ void Engine::with_lock(Decide decide) {
     Effects effects;
     {
         const std::lock_guard lock(mutex_);
-        const TimePoint at = now();
+        decide(now(), effects);
+        arm();
+    }
+    effects.run();
+}
+
+template <class Decide>
+void Engine::with_lock_at(TimePoint at, Decide decide) {
+    Effects effects;
+    {
+        const std::lock_guard lock(mutex_);
         decide(at, effects);
         arm();
     }

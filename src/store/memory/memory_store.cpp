@@ -192,8 +192,10 @@ void MemoryStore::renew(std::vector<RenewItem> items, Call /*call*/,
 }
 
 void MemoryStore::release(const ReleaseRequest& request, Call /*call*/, Completion<Result<Released>> done) {
+    // Only a result is stamped with the wall clock.
+    const core::StoreTime at = request.after.result ? time() : core::StoreTime{.now = now()};
     const bool released =
-        space_->release(request.subject->key, request.attempt, request.ticket, request.after, time());
+        space_->release(request.subject->key, request.attempt, request.ticket, request.after, at);
     done(released ? Released::released : Released::not_owner);
 }
 
