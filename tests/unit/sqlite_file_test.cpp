@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <csignal>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -242,27 +240,6 @@ TEST_F(SqliteFile, nothing_is_granted_long_after_the_log_was_deleted) {
     std::filesystem::remove(file);
     rig.hold("k");
 }
-
-/// No file can grow past `size`, as on a full disk.
-class FullDisk {
-public:
-    explicit FullDisk(rlim_t size) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-        getrlimit(RLIMIT_FSIZE, &before_);
-        struct rlimit full = before_;
-        full.rlim_cur = size;
-        setrlimit(RLIMIT_FSIZE, &full);
-    }
-    FullDisk(const FullDisk&) = delete;
-    FullDisk& operator=(const FullDisk&) = delete;
-    ~FullDisk() {
-        setrlimit(RLIMIT_FSIZE, &before_);
-        std::signal(SIGXFSZ, handler_);
-    }
-
-private:
-    void (*handler_)(int);
-    struct rlimit before_ {};
-};
 
 TEST_F(SqliteFile, a_full_disk_is_an_error_and_passes) {
     Rig rig(file);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "engine/asio_loop.hpp"
@@ -50,6 +52,27 @@ public:
 
 private:
     sqlite3* handle_ = nullptr;
+};
+
+/// No file can grow past `size`, as on a full disk.
+class FullDisk {
+public:
+    explicit FullDisk(rlim_t size) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+        getrlimit(RLIMIT_FSIZE, &before_);
+        struct rlimit full = before_;
+        full.rlim_cur = size;
+        setrlimit(RLIMIT_FSIZE, &full);
+    }
+    FullDisk(const FullDisk&) = delete;
+    FullDisk& operator=(const FullDisk&) = delete;
+    ~FullDisk() {
+        setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, handler_);
+    }
+
+private:
+    void (*handler_)(int);
+    struct rlimit before_ {};
 };
 
 /// A store on a loop of its own, called from the test's thread, with answers as values.
