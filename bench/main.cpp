@@ -23,6 +23,12 @@ constexpr std::pair<std::string_view, bench::Bar> bars[] = {
     {"sqlite-handover", bench::sqlite_handover},
     {"sqlite-idle", bench::sqlite_idle},
     {"memory-one", bench::memory_one},
+    {"memory-modes", bench::memory_modes},
+    {"sqlite-modes", bench::sqlite_modes},
+    {"redis-modes", bench::redis_modes},
+    {"redis-readers-64", bench::redis_readers_64},
+    {"redis-permits-1000", bench::redis_permits_1000},
+    {"one-shot-keys", bench::one_shot_keys},
     {"cli-run", bench::cli_run},
 };
 
