@@ -12,7 +12,9 @@ namespace {
 constexpr std::pair<std::string_view, bench::Bar> bars[] = {
     {"redis-async-64", bench::redis_async_64},
     {"redis-threads-64", bench::redis_threads_64},
+    {"redis-threads-2", bench::redis_threads_2},
     {"redis-one", bench::redis_one},
+    {"redis-timer", bench::redis_timer},
     {"redis-all-10", bench::redis_all_10},
     {"redis-handover", bench::redis_handover},
     {"redis-100k", bench::redis_100k},

@@ -146,6 +146,8 @@ using Bar = void (*)(const Settings&);
 void redis_async_64(const Settings&);
 void redis_threads_64(const Settings&);
 void redis_one(const Settings&);
+void redis_threads_2(const Settings&);
+void redis_timer(const Settings&);
 void redis_all_10(const Settings&);
 void redis_handover(const Settings&);
 void redis_100k(const Settings&);
