@@ -13,6 +13,7 @@
 #include "engine/gate.hpp"
 #include "engine/with_lock.hpp"
 #include "engine/withdrawal.hpp"
+#include "store/upkeep.hpp"
 
 namespace dlock::engine {
 
@@ -109,7 +110,7 @@ Result<Answer> Engine::blocking(std::chrono::milliseconds limit, errc silent, St
     }
     auto gate = std::make_shared<Gate<Result<Answer>>>(now() + limit);
     auto answer = gate->ask([&] { start([gate](Result<Answer> got) { gate->put(std::move(got)); }); });
-    if (answer) return std::move(*answer);
+    if (answer) return *std::move(answer);
     return Error(silent, "the store did not answer within " + std::to_string(limit.count()) + " ms");
 }
 
@@ -132,6 +133,33 @@ Result<Forced> Engine::force_release(const Key& key, std::string_view seen) {
         });
     }
     return forced;
+}
+
+Result<std::vector<Finding>> Engine::check() {
+    const auto limit = std::max<std::chrono::milliseconds>(3 * options_.call_timeout, 3s);
+    return blocking<std::vector<Finding>>(limit, errc::unavailable, [&](auto done) {
+        store_->check({now() + limit, {}}, std::move(done));
+    });
+}
+
+Result<ScanPage> Engine::scan(const ScanRequest& request) {
+    auto* upkeep = dynamic_cast<store::Upkeep*>(store_.get());
+    if (upkeep == nullptr)
+        return Error(errc::unsupported, "this store holds locks of dlock only; use dlock list");
+    const auto limit = std::max<std::chrono::milliseconds>(options_.call_timeout, 10s);
+    return blocking<ScanPage>(limit, errc::unavailable, [&](auto done) {
+        upkeep->scan(request, {now() + limit, {}}, std::move(done));
+    });
+}
+
+Result<void> Engine::forget(const Key& key) {
+    if (auto ok = key.check(); !ok) return ok;
+    auto* upkeep = dynamic_cast<store::Upkeep*>(store_.get());
+    if (upkeep == nullptr) return {};
+    const auto limit = options_.call_timeout;
+    return blocking<void>(limit, errc::unknown_outcome, [&](auto done) {
+        upkeep->forget(key, {now() + limit, {}}, std::move(done));
+    });
 }
 
 void Engine::progressed(const LeasePtr& lease) {

@@ -12,6 +12,7 @@
 
 #include "core/ids.hpp"
 #include "core/mode.hpp"
+#include "dlock/check.hpp"
 #include "dlock/inspect.hpp"
 #include "dlock/result.hpp"
 #include "dlock/time.hpp"
@@ -174,6 +175,10 @@ public:
     /// Ends the grant whose public id is `seen`, and no other.
     virtual void force_release(const Key& key, const std::string& seen, Call call,
                                Completion<Result<Forced>> done) = 0;
+
+    /// Looks at rights, clock, persistence, replication and whatever else locks need here. Changes nothing.
+    /// On another connection than renewals. An error only when the store could not be asked at all.
+    virtual void check(Call call, Completion<Result<std::vector<Finding>>> done) = 0;
 };
 
 /// What a store gets from the engine at its opening.

@@ -208,6 +208,10 @@ void FaultStore::force_release(const Key& key, const std::string& seen, store::C
                             [](Error error) { return Result<Forced>(std::move(error)); });
 }
 
+void FaultStore::check(store::Call call, store::Completion<Result<std::vector<Finding>>> done) {
+    inner_->check(call, std::move(done));
+}
+
 std::function<Result<std::unique_ptr<store::Store>>(const store::StoreEnv&)> faulty(
     std::string url, std::shared_ptr<FaultPlan> plan) {
     return [url = std::move(url),

@@ -98,6 +98,7 @@ public:
                  store::Completion<Result<Page>> done) override;
     void force_release(const Key& key, const std::string& seen, store::Call call,
                        store::Completion<Result<Forced>> done) override;
+    void check(store::Call call, store::Completion<Result<std::vector<Finding>>> done) override;
 
 private:
     template <class Answer>

@@ -4,10 +4,12 @@
 #include <array>
 
 #include "store/owner_json.hpp"
+#include "store/redis/check.hpp"
 #include "store/redis/dlock_inspect.hpp"
 #include "store/redis/dlock_scripts.hpp"
 #include "store/redis/names.hpp"
 #include "store/redis/renewals.hpp"
+#include "store/redis/scan_all.hpp"
 
 namespace dlock::store::redis {
 namespace {
@@ -195,6 +197,25 @@ void DlockLayout::force_release(const Key& key, const std::string& seen, Call ca
             links->call(Lane::side, call.route,
                         script_request(command, script, call, is_status_answer, answer));
         });
+}
+
+void DlockLayout::check(Call call, Completion<Result<std::vector<Finding>>> done) {
+    redis::check(links_, loop_, call, std::move(done));
+}
+
+void DlockLayout::scan(const ScanRequest& request, Call call, Completion<Result<ScanPage>> done) {
+    scan_all(links_, request, call, std::move(done));
+}
+
+void DlockLayout::forget(const Key& key, Call call, Completion<Result<void>> done) {
+    const Script& script = DlockScripts::get().forget;
+    Command command(script, 4, 0);
+    const Names names(key.bytes());
+    command.add(names.record).add(names.line).add(names.tickets).add(floor_name);
+    const auto answer = [done = std::move(done)](const Result<ReplyPtr>& reply) {
+        done(reply ? Result<void>() : Result<void>(reply.error()));
+    };
+    links_->call(Lane::side, call.route, script_request(command, script, call, is_integer, answer));
 }
 
 }  // namespace dlock::store::redis

@@ -47,6 +47,9 @@ struct DlockScripts {
     /// when there is no record, or {version, id, left us, held us, since us, fence, owner, tickets in line,
     /// TICKETS}, where TICKETS has (waited us, left us, owner) for each.
     Script look;
+    /// KEYS record, line, tickets, floor. 1 dropped | 0 kept: held, waited for, not ours, or with a fence
+    /// that the floor does not cover.
+    Script forget;
 
     static const DlockScripts& get();
 };

@@ -43,6 +43,9 @@ struct ForceOutcome {
 ForceOutcome force_release(Connection& connection, const Shared& shared, const Key& key,
                            std::string_view seen, TimePoint deadline);
 
+/// Forgets the key now, when it is free and nobody waits; the floor under the fences rises with it.
+Result<void> forget_free(Connection& connection, const Key& key, TimePoint deadline);
+
 /// Forgets up to 2000 keys that nobody used for an hour, from `cursor` on, which moves.
 void clean_up(Connection& connection, const Shared& shared, std::string& cursor, TimePoint deadline);
 

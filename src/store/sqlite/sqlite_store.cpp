@@ -8,11 +8,14 @@
 #include <utility>
 
 #include "store/owner_json.hpp"
+#include "store/sqlite/check.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/inspect.hpp"
 #include "store/sqlite/operations.hpp"
+#include "store/sqlite/survey.hpp"
 #include "store/sqlite/wakeups.hpp"
 #include "store/sqlite/worker.hpp"
+#include "store/upkeep.hpp"
 
 namespace dlock::store {
 namespace sqlite {
@@ -81,7 +84,7 @@ auto woken(Wakeups& wakeups, Outcome outcome) {
     return std::move(outcome.answer);
 }
 
-class SqliteStore final : public Store {
+class SqliteStore final : public Store, public Upkeep {
 public:
     SqliteStore(Location location, Loop& loop, std::string boot)
         : shared_(std::move(location), loop, std::move(boot)),
@@ -133,13 +136,27 @@ public:
     }
 
     void inspect(const InspectRequest& request, Call call, Completion<Result<Page>> done) override {
-        auto look = [this, request, call, done = std::move(done)] {
-            done(in_turn<Result<Page>>(tidy_seat_, call, [&](Seat& seat) {
-                return sqlite::inspect(seat.connection, shared_, request, call.deadline);
-            }));
-        };
-        if (shared_.loop.here()) return chores_.add(Worker::Urgency::usual, std::move(look));
-        look();
+        aside(call, std::move(done), [this, request](Seat& seat, TimePoint deadline) {
+            return sqlite::inspect(seat.connection, shared_, request, deadline);
+        });
+    }
+
+    void check(Call call, Completion<Result<std::vector<Finding>>> done) override {
+        aside(call, std::move(done), [this](Seat& seat, TimePoint deadline) {
+            return sqlite::check(seat.connection, shared_, deadline);
+        });
+    }
+
+    void scan(const ScanRequest& request, Call call, Completion<Result<ScanPage>> done) override {
+        aside(call, std::move(done), [this, request](Seat& seat, TimePoint deadline) {
+            return survey(seat.connection, shared_, request, deadline);
+        });
+    }
+
+    void forget(const Key& key, Call call, Completion<Result<void>> done) override {
+        aside(call, std::move(done), [this, key](Seat& seat, TimePoint deadline) {
+            return forget_free(seat.connection, key, deadline);
+        });
     }
 
     void force_release(const Key& key, const std::string& seen, Call call,
@@ -167,6 +184,16 @@ private:
                        done(in_turn<Answer>(worker_seat_, call,
                                             [&](Seat& seat) { return work(seat, request, call.deadline); }));
                    });
+    }
+
+    /// Looking and tidying: on the caller's thread, or with the chores.
+    template <class Answer, class Work>
+    void aside(Call call, Completion<Answer> done, Work work) {
+        auto job = [this, call, done = std::move(done), work = std::move(work)] {
+            done(in_turn<Answer>(tidy_seat_, call, [&](Seat& seat) { return work(seat, call.deadline); }));
+        };
+        if (shared_.loop.here()) return chores_.add(Worker::Urgency::usual, std::move(job));
+        job();
     }
 
     /// The work, or an error when the deadline comes first.
