@@ -33,5 +33,6 @@ extern const Verb show_verb;
 extern const Verb force_release_verb;
 extern const Verb doctor_verb;
 extern const Verb scan_verb;
+extern const Verb watch_verb;
 
 }  // namespace dlock::cli

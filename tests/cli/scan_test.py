@@ -111,8 +111,8 @@ class OnRedis(Case):
             self.string(f"jobs:{i}", TOKEN)
         self.redis.command("CONFIG", "RESETSTAT")
         self.redis.command("CONFIG", "SET", "replica-read-only", "yes")
-        self.redis.command("ACL", "SETUSER", "reader", "on", ">pw", "~*", "-@all", "+scan", "+type", "+pttl", "+getrange",
-                           "+get", "+hscan", "+hmget", "+llen", "+zcard", "+time", "+dbsize")
+        self.redis.command("ACL", "SETUSER", "reader", "on", ">pw", "~*", "-@all", "+scan", "+type", "+pttl",
+                           "+getrange", "+get", "+hscan", "+hmget", "+llen", "+zcard", "+time", "+dbsize")
         url = self.redis.url.replace("//", "//reader:pw@")
         self.assertEqual(3, len(self.json("scan", env={"DLOCK_STORE": url})["locks"]))
         self.assertNotIn("cmdstat_keys", self.redis.command("INFO", "commandstats"))
@@ -161,7 +161,8 @@ class OnSqlite(Case):
         with sqlite3.connect(path) as app:
             app.execute("CREATE TABLE shedlock(name TEXT PRIMARY KEY, lock_until TIMESTAMP, locked_at TIMESTAMP, "
                         "locked_by TEXT)")
-            app.execute("INSERT INTO shedlock VALUES ('nightly', datetime('now', '+1 minute'), datetime('now'), 'web-1'),"
+            app.execute("INSERT INTO shedlock VALUES "
+                        "('nightly', datetime('now', '+1 minute'), datetime('now'), 'web-1'),"
                         "('over', datetime('now', '-1 minute'), datetime('now', '-2 minutes'), 'web-2')")
             app.execute("INSERT INTO shedlock SELECT 'numbers', (strftime('%s', 'now') + 60) * 1000, "
                         "strftime('%s', 'now') * 1000, 'web-3'")
