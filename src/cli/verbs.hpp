@@ -34,5 +34,6 @@ extern const Verb force_release_verb;
 extern const Verb doctor_verb;
 extern const Verb scan_verb;
 extern const Verb watch_verb;
+extern const Verb bench_verb;
 
 }  // namespace dlock::cli
