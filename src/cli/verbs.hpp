@@ -8,8 +8,8 @@
 
 namespace dlock::cli {
 
-/// The words behind the verb. Everything behind the first `--` is the command of `run` and never an option of
-/// ours.
+/// The words behind the verb. Everything behind the first `--` is the command of `run`, `once` and `lead`,
+/// and never an option of ours.
 struct Call {
     std::vector<std::string> arguments;
     std::optional<std::vector<std::string>> command;
@@ -25,11 +25,15 @@ struct Verb {
 };
 
 extern const Verb run_verb;
+extern const Verb once_verb;
+extern const Verb lead_verb;
 extern const Verb acquire_verb;
 extern const Verb renew_verb;
 extern const Verb release_verb;
 extern const Verb list_verb;
 extern const Verb show_verb;
 extern const Verb force_release_verb;
+extern const Verb resign_verb;
+extern const Verb configure_verb;
 
 }  // namespace dlock::cli
