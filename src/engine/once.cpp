@@ -40,6 +40,15 @@ Result<OnceStart> begin(const Client& client, const Key& key, const OnceOptions&
     });
 }
 
+/// Whether the store has the result, when the release that took it there went without answer. Nobody had left
+/// one before, else the work had not run.
+bool is_kept(const Client& client, const Key& key, const Outcome& outcome, OnceOptions options) {
+    options.lock.wait = 0ms;
+    const auto look = begin(client, key, options, {});
+    const auto* known = look ? std::get_if<Outcome>(&*look) : nullptr;
+    return known != nullptr && known->by == outcome.by && known->result == outcome.result;
+}
+
 }  // namespace
 
 void Client::start_once(const Key& key, const OnceOptions& options, const Context& context,
@@ -67,6 +76,8 @@ Result<Outcome> Client::once(const Key& key, const std::function<std::string(Lea
     outcome.result = work(lease);
     outcome.by = *lease.state_->subject->owner;
     auto finished = lease.finish(outcome.result, options.keep.value_or(24h));
+    if (!finished && finished.error() == errc::unknown_outcome && is_kept(*this, key, outcome, options))
+        finished = {};
     if (finished) return outcome;
     if (finished.error() == errc::invalid_argument) static_cast<void>(lease.release());
     if (finished.error() != errc::not_owner) return std::move(finished).error();
