@@ -67,7 +67,7 @@ Report Lead::run() {
         const auto fence = lease->fence();
         say("leading " + under_.asking.key.text() + (fence ? ", fence " + std::to_string(fence->value) : ""));
         Ending ending = under_.run(*lease, events);
-        under_.settle(ending, lease->release());
+        under_.end(client, *lease, ending);
         if (!stands_again(ending)) {
             (void)client.close();  // what it could say is said already
             return under_.report(ending, fence);

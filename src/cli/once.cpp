@@ -19,7 +19,7 @@ private:
     Report do_it(Client& client, Lease& lease, Events& events);
     [[nodiscard]] Report known(const Outcome& outcome) const;
     /// Ends the lock, with the result where there is one.
-    void settle(Lease& lease, Ending& ending, const Capture& output) const;
+    void settle(const Client& client, Lease& lease, Ending& ending, const Capture& output) const;
 
     UnderLock under_;
     std::optional<std::string> keep_text_;
@@ -34,22 +34,15 @@ Report Once::known(const Outcome& outcome) const {
     return report;
 }
 
-void Once::settle(Lease& lease, Ending& ending, const Capture& output) const {
-    const bool success = !ending.lost && ending.status.signal == 0 && ending.status.code == 0;
-    if (success && output.size() > Lease::most_result) {
-        (void)lease.release();
-        throw Failure(
-            errc::invalid_argument,
-            "the command succeeded, but its output of " + std::to_string(output.size()) +
-                " bytes is more than the " + std::to_string(Lease::most_result) +
-                " that can be kept, so the next one runs it again; have it print where its result is");
-    }
-    const Result<void> released = success ? lease.finish(output.text(), keep_) : lease.release();
-    under_.settle(ending, released);
-    if (success && !released && !ending.lost)
-        throw Failure(Error(errc::unknown_outcome,
-                            "the command succeeded, but it is not certain that its result is kept: " +
-                                released.error().message()));
+void Once::settle(const Client& client, Lease& lease, Ending& ending, const Capture& output) const {
+    if (!succeeded(ending)) return under_.end(client, lease, ending);
+    if (output.size() <= Lease::most_result)
+        return under_.end(client, lease, ending, UnderLock::Keep{output.text(), keep_});
+    (void)lease.release();
+    throw Failure(errc::invalid_argument,
+                  "the command succeeded, but its output of " + std::to_string(output.size()) +
+                      " bytes is more than the " + std::to_string(Lease::most_result) +
+                      " that can be kept, so the next one runs it again; have it print where its result is");
 }
 
 Report Once::do_it(Client& client, Lease& lease, Events& events) {
@@ -57,7 +50,7 @@ Report Once::do_it(Client& client, Lease& lease, Events& events) {
     Capture output(Lease::most_result, under_.asking.common.json ? Capture::Show::no : Capture::Show::yes);
     Ending ending = under_.run(lease, events, output.write_end());
     output.finish();
-    settle(lease, ending, output);
+    settle(client, lease, ending, output);
     (void)client.close();  // what it could say is said already
     Report report = under_.report(ending, fence);
     report.object["result"] = utf8(output.text());

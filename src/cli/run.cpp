@@ -78,16 +78,9 @@ OnceStart Run::begin(const Client& client, Events& events) const {
 Report Run::watch(Client& client, Lease& lease, Events& events) const {
     const std::optional<Fence> fence = lease.fence();
     Ending ending = under_.run(lease, events);
-    const bool success = !ending.lost && ending.status.signal == 0 && ending.status.code == 0;
-    const bool keeps = success && once_per_ != milliseconds::zero();
-    const Result<void> released = keeps ? lease.finish("", once_per_) : lease.release();
-    under_.settle(ending, released);
+    const bool keeps = succeeded(ending) && once_per_ != milliseconds::zero();
+    under_.end(client, lease, ending, keeps ? std::optional(UnderLock::Keep{"", once_per_}) : std::nullopt);
     (void)client.close();  // what it could say is said already
-    if (keeps && !released && !ending.lost)
-        throw Failure(
-            Error(released.error() == errc::unknown_outcome ? errc::unknown_outcome : errc::store_error,
-                  "the command succeeded, but it is not certain that the next run will know: " +
-                      released.error().message()));
     return under_.report(ending, fence);
 }
 

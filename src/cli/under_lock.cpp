@@ -142,6 +142,32 @@ Ending UnderLock::run(const Lease& lease, Events& events, int out) const {
     return supervise(command, lease, grace_, events, terminal);
 }
 
+bool succeeded(const Ending& ending) noexcept {
+    return !ending.lost && ending.status.signal == 0 && ending.status.code == 0;
+}
+
+/// A release without answer: the store is asked for the result, which nobody had left before.
+Result<void> UnderLock::finish(const Client& client, Lease& lease, const Keep& keep) const {
+    Result<void> finished = lease.finish(keep.result, keep.time);
+    if (finished || finished.error() != errc::unknown_outcome) return finished;
+    Asking look = asking;
+    look.options.wait = milliseconds::zero();
+    const auto known = look_for_result(client, look);
+    const bool ours = known && known->result == keep.result && known->by.pid == ::getpid();
+    return ours ? Result<void>() : finished;
+}
+
+void UnderLock::end(const Client& client, Lease& lease, Ending& ending,
+                    const std::optional<Keep>& keep) const {
+    const Result<void> released = keep ? finish(client, lease, *keep) : lease.release();
+    settle(ending, released);
+    if (!keep || released || ending.lost) return;
+    Error uncertain = released.error();
+    uncertain.detail =
+        "the command succeeded, but it is not certain that who comes next will know: " + uncertain.detail;
+    throw Failure(uncertain);
+}
+
 void UnderLock::settle(Ending& ending, const Result<void>& released) const {
     if (ending.lost || released) return;
     const Error& error = released.error();

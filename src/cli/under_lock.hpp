@@ -37,13 +37,22 @@ public:
     /// Runs the command to its end; what becomes of the lease after that is the caller's. `out`: its stdout,
     /// where that is not ours.
     [[nodiscard]] Ending run(const Lease& lease, Events& events, int out = -1) const;
-    /// What the answer of the release says about the run.
-    void settle(Ending& ending, const Result<void>& released) const;
+    /// Ends the lock, and puts what the store says of that into `ending`. With `keep`, of a command that
+    /// succeeded, it leaves the result for who comes within that time. Failure when it is not certain that it
+    /// does.
+    struct Keep {
+        std::string result;
+        std::chrono::milliseconds time;
+    };
+    void end(const Client& client, Lease& lease, Ending& ending,
+             const std::optional<Keep>& keep = std::nullopt) const;
     [[nodiscard]] Report report(const Ending& ending, const std::optional<Fence>& fence) const;
 
     Asking asking;
 
 private:
+    [[nodiscard]] Result<void> finish(const Client& client, Lease& lease, const Keep& keep) const;
+    void settle(Ending& ending, const Result<void>& released) const;
     void clear_status() const;
     void keep(const Report& report) const noexcept;
     [[nodiscard]] Report guarded(
@@ -57,6 +66,9 @@ private:
     std::chrono::milliseconds grace_{};
     std::vector<std::string> command_;
 };
+
+/// Exit code 0, under a lock that was held to the end.
+[[nodiscard]] bool succeeded(const Ending& ending) noexcept;
 
 /// The outcome of work that is done already: `key`, `by`, `ageMs`, `at`.
 Report report_of(const Key& key, const Outcome& outcome);

@@ -72,6 +72,7 @@ private:
 thread_local const Election::State* Election::State::running = nullptr;
 
 void Election::State::start() {
+    const std::lock_guard lock(joining);
     thread = std::thread([self = shared_from_this()] {
         running = self.get();
         self->run();

@@ -67,6 +67,7 @@ void Client::start_once(const Key& key, const OnceOptions& options, const Contex
 
 Result<Outcome> Client::once(const Key& key, const std::function<std::string(Lease& lease)>& work,
                              const OnceOptions& options, const Context& context) const {
+    if (!work) return Error(errc::invalid_argument, "work: must be given");
     auto start = begin(*this, key, options, context);
     if (!start) return std::move(start).error();
     if (auto* known = std::get_if<Outcome>(&*start)) return std::move(*known);

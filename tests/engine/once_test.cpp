@@ -166,6 +166,7 @@ TEST_F(OnceTest, bad_options_name_the_field) {
     EXPECT_THAT(refusal({.keep = forever}), HasSubstr("keep"));
     EXPECT_THAT(refusal({.lock = {.lease = 0ms}}), HasSubstr("lease"));
     EXPECT_THAT(refusal({.lock = {.nested = Nested::join}}), HasSubstr("nested"));
+    EXPECT_THAT(client.once(key, nullptr).error().detail, HasSubstr("work"));
     Lease lease = client.mutex(key).acquire();
     EXPECT_FALSE(lease.finish("", 0ms));
     EXPECT_FALSE(lease.finish(std::string(4097, 'x'), 1s));
