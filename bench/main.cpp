@@ -12,7 +12,9 @@ namespace {
 constexpr std::pair<std::string_view, bench::Bar> bars[] = {
     {"redis-async-64", bench::redis_async_64},
     {"redis-threads-64", bench::redis_threads_64},
+    {"redis-threads-2", bench::redis_threads_2},
     {"redis-one", bench::redis_one},
+    {"redis-timer", bench::redis_timer},
     {"redis-all-10", bench::redis_all_10},
     {"redis-handover", bench::redis_handover},
     {"redis-100k", bench::redis_100k},
@@ -23,6 +25,12 @@ constexpr std::pair<std::string_view, bench::Bar> bars[] = {
     {"sqlite-handover", bench::sqlite_handover},
     {"sqlite-idle", bench::sqlite_idle},
     {"memory-one", bench::memory_one},
+    {"memory-modes", bench::memory_modes},
+    {"sqlite-modes", bench::sqlite_modes},
+    {"redis-modes", bench::redis_modes},
+    {"redis-readers-64", bench::redis_readers_64},
+    {"redis-permits-1000", bench::redis_permits_1000},
+    {"one-shot-keys", bench::one_shot_keys},
     {"cli-run", bench::cli_run},
 };
 

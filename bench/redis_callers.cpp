@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uncontended pairs on Redis: 64 async callers, 64 blocking threads, one blocking caller.
 #include <condition_variable>
+#include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <thread>
+
+#include <unistd.h>
 
 #include "dlock/dlock.hpp"
 #include "redis_wire.hpp"
@@ -160,15 +165,17 @@ Pair raw_pair(std::uint16_t port, const PairScript& script, const Shapes& shapes
     };
 }
 
-double pair_p50_us(milliseconds slice, const Pair& pair) {
+/// With a pause before each pair that is not timed.
+double pair_p50_us(milliseconds slice, const Pair& pair, milliseconds think = milliseconds(0)) {
     for (int i = 0; i < 100; ++i) pair();
     Samples samples;
     const auto end = Clock::now() + slice;
     for (auto now = Clock::now(); now < end;) {
+        if (think.count() > 0) std::this_thread::sleep_for(think);
+        const auto before = Clock::now();
         pair();
-        const auto after = Clock::now();
-        samples.push_back(micros(after - now));
-        now = after;
+        now = Clock::now();
+        samples.push_back(micros(now - before));
     }
     return median(std::move(samples));
 }
@@ -216,12 +223,107 @@ void redis_threads_64(const Settings& settings) {
     alternate("redis-threads-64-confirmed", "pairs/s", settings.rounds, ours(confirmed_pair), raw);
 }
 
-void redis_one(const Settings& settings) {
+void redis_threads_2(const Settings& settings) {
     Recorded it(settings);
     alternate(
-        "redis-one", "us", settings.rounds,
-        [&] { return pair_p50_us(settings.slice, confirmed_pair(it.client, key_of(0))); },
-        [&] { return pair_p50_us(settings.slice, raw_pair(settings.port, it.script, it.shapes, 0)); });
+        "redis-threads-2", "pairs/s", settings.rounds,
+        [&] {
+            return threads_pairs_per_second(2, settings.slice,
+                                            [&](int i) { return confirmed_pair(it.client, key_of(i)); });
+        },
+        [&] {
+            return threads_pairs_per_second(
+                2, settings.slice, [&](int i) { return raw_pair(settings.port, it.script, it.shapes, i); });
+        });
+}
+
+void redis_one(const Settings& settings) {
+    Recorded it(settings);
+    const auto compare = [&](const char* name, milliseconds think) {
+        alternate(
+            name, "us", settings.rounds,
+            [&] { return pair_p50_us(settings.slice, confirmed_pair(it.client, key_of(0)), think); },
+            [&] {
+                return pair_p50_us(settings.slice, raw_pair(settings.port, it.script, it.shapes, 0), think);
+            });
+    };
+    compare("redis-one", milliseconds(0));
+    compare("redis-one-1ms", milliseconds(1));
+    compare("redis-one-20ms", milliseconds(20));
+}
+
+namespace {
+
+/// How late the end of a lease is told that nobody renews: the engine's timer at work.
+class Endings {
+public:
+    explicit Endings(const dlock::Client& client) : client_(client) {}
+
+    void begin(int i) {
+        const auto options = dlock::AcquireOptions{
+            .lease = milliseconds(150), .wait = milliseconds(1000), .renewing = dlock::Renewing::manual};
+        auto& slot = slots_.emplace_back();
+        slot.lease.emplace(
+            client_.mutex(dlock::Key{"bench-end/" + std::to_string(i)}).try_acquire(options).value());
+        slot.on_lost.emplace(slot.lease->lost(), [this, end = slot.lease->usable_until()] {
+            const double late = micros(dlock::BootClock::now() - end) / 1000;
+            const std::lock_guard lock(mutex_);
+            late_.push_back(late);
+        });
+    }
+    void wait_for(std::size_t count) {
+        for (;;) {
+            {
+                const std::lock_guard lock(mutex_);
+                if (late_.size() >= count) return;
+            }
+            std::this_thread::sleep_for(milliseconds(1));
+        }
+    }
+    [[nodiscard]] Samples late() const { return late_; }
+
+private:
+    struct Slot {
+        std::optional<dlock::Lease> lease;
+        std::optional<std::stop_callback<std::function<void()>>> on_lost;
+    };
+    const dlock::Client& client_;
+    std::deque<Slot> slots_;
+    std::mutex mutex_;
+    Samples late_;
+};
+
+}  // namespace
+
+/// 64 threads that come, do ten pairs and go, while 20 leases a time come to their end; then the client idle.
+void redis_timer(const Settings& settings) {
+    Recorded it(settings);
+    Samples slips;
+    Samples idle;
+    for (int round = 0; round < settings.rounds; ++round) {
+        Endings endings(it.client);
+        {
+            std::vector<std::jthread> comers;
+            for (int i = 0; i < callers; ++i)
+                comers.emplace_back([&, i](const std::stop_token& stop) {
+                    while (!stop.stop_requested())
+                        std::jthread([&] {
+                            for (int n = 0; n < 10; ++n) confirmed_pair(it.client, key_of(i))();
+                        }).join();
+                });
+            std::size_t ended = 0;
+            for (const auto end = Clock::now() + settings.slice; Clock::now() < end;) {
+                for (int i = 0; i < 20; ++i) endings.begin(i);
+                endings.wait_for(ended += 20);
+            }
+        }
+        slips.push_back(percentile(endings.late(), 0.99));
+        const auto before = cpu_time(getpid());
+        std::this_thread::sleep_for(settings.slice);
+        idle.push_back(100 * seconds(cpu_time(getpid()) - before) / seconds(settings.slice));
+    }
+    report("redis-timer-slip", "ms", slips);
+    report("redis-idle", "% of a core", idle);
 }
 
 namespace {

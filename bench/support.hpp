@@ -146,6 +146,8 @@ using Bar = void (*)(const Settings&);
 void redis_async_64(const Settings&);
 void redis_threads_64(const Settings&);
 void redis_one(const Settings&);
+void redis_threads_2(const Settings&);
+void redis_timer(const Settings&);
 void redis_all_10(const Settings&);
 void redis_handover(const Settings&);
 void redis_100k(const Settings&);
@@ -156,6 +158,12 @@ void sqlite_64(const Settings&);
 void sqlite_handover(const Settings&);
 void sqlite_idle(const Settings&);
 void memory_one(const Settings&);
+void memory_modes(const Settings&);
+void sqlite_modes(const Settings&);
+void redis_modes(const Settings&);
+void redis_readers_64(const Settings&);
+void redis_permits_1000(const Settings&);
+void one_shot_keys(const Settings&);
 void cli_run(const Settings&);
 
 }  // namespace bench

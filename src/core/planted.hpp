@@ -32,6 +32,9 @@ enum class Planted {
     release_ignores_owner,   ///< the store frees the lock for anybody
     attempt_not_recognised,  ///< the store does not recognise a repeated acquire
     expiry_ignored,          ///< the store gives a lock away before its lease ended
+    readers_not_counted,     ///< a writer comes in while others read
+    reader_passes_writer,    ///< a reader comes in past a writer that waits
+    one_permit_too_many,     ///< the store grants one more than there are
 };
 
 #ifdef DLOCK_PLANTED

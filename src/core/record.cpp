@@ -42,7 +42,10 @@ Present present(const Record& record, TimePoint now) noexcept {
 
 /// Whether one who stands behind `ahead` tickets may come in.
 bool may_enter(const Record& record, Mode mode, std::size_t ahead, Present holding) {
-    if (mode == Mode::permit) return holding.count + ahead < record.permits;
+    if (mode == Mode::permit)
+        return holding.count + ahead < record.permits + (planted(Planted::one_permit_too_many) ? 1U : 0U);
+    if (planted(Planted::readers_not_counted) && !holding.alone) holding.count = 0;
+    if (planted(Planted::reader_passes_writer) && !alone(mode)) ahead = 0;
     if (alone(mode)) return holding.count == 0 && ahead == 0;
     const auto first = record.tickets.begin();
     return !holding.alone && std::none_of(first, first + static_cast<std::ptrdiff_t>(ahead),

@@ -85,6 +85,81 @@ TEST(Stress, sets_of_keys_taken_whole_and_adopted_leases_exclude_each_other) {
     }
 }
 
+/// What several hold together: a writer weighs as much as all.
+class Weight {
+public:
+    explicit Weight(int most) : most_(most) {}
+    void bear(int weight) {
+        if (sum_.fetch_add(weight) + weight > most_) ++overlaps;
+        std::this_thread::yield();
+        sum_ -= weight;
+    }
+    std::atomic<int> overlaps{0};
+
+private:
+    const int most_;
+    std::atomic<int> sum_{0};
+};
+
+TEST(Stress, readers_writers_and_mode_changes_never_overlap) {
+    const std::array clients{Client::open("memory:stress-modes").value(),
+                             Client::open("memory:stress-modes").value()};
+    Weight both(100);
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < 6; ++t) {
+        threads.emplace_back([&, t] {
+            std::mt19937 random(t);
+            auto mutex = clients[t % 2].shared_mutex(Key{"both"});
+            for (int i = 0; i < 100; ++i) {
+                const bool reads = random() % 3 != 0;
+                const auto wait = random() % 4 == 0 ? std::chrono::milliseconds(random() % 3) : forever;
+                const AcquireOptions how{.lease = 60s, .wait = wait};
+                auto got = reads ? mutex.try_acquire_shared(how) : mutex.try_acquire(how);
+                if (!got) continue;
+                if (reads) {
+                    both.bear(1);
+                    if (mutex.try_upgrade(*got)) both.bear(100);
+                } else {
+                    both.bear(100);
+                    if (mutex.downgrade(*got)) both.bear(1);
+                    const auto second = got->join();
+                    static_cast<void>(got->release());
+                    both.bear(1);
+                }
+            }
+        });
+    }
+    threads.clear();
+    EXPECT_EQ(both.overlaps, 0);
+    EXPECT_TRUE(clients[0].list()->locks.empty());
+}
+
+TEST(Stress, permits_are_never_too_many_while_their_number_changes) {
+    const std::array clients{Client::open("memory:stress-permits").value(),
+                             Client::open("memory:stress-permits").value()};
+    const Key key{"some"};
+    ASSERT_TRUE(clients[0].configure(key, 3));
+    Weight some(3);
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < 6; ++t) {
+        threads.emplace_back([&, t] {
+            std::mt19937 random(t);
+            auto semaphore = clients[t % 2].semaphore(key, Semaphore::as_configured);
+            for (int i = 0; i < 100; ++i) {
+                const auto wait = random() % 4 == 0 ? std::chrono::milliseconds(random() % 3) : forever;
+                if (const auto got = semaphore.try_acquire({.lease = 60s, .wait = wait})) some.bear(1);
+                const auto permits = static_cast<std::uint32_t>(1 + random() % 3);
+                if (i % 20 == 0) {
+                    EXPECT_TRUE(clients[t % 2].configure(key, permits));
+                }
+            }
+        });
+    }
+    threads.clear();
+    EXPECT_EQ(some.overlaps, 0);
+    EXPECT_TRUE(clients[0].list()->locks.empty());
+}
+
 TEST(Stress, cancelled_waits_and_async_callers_leave_nothing) {
     auto client = Client::open("memory:stress-cancel").value();
     std::atomic<int> finished{0};

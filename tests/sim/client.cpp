@@ -63,11 +63,24 @@ void Client::choose(AcquireOptions& options) {
     if (random.chance(0.1)) options.renewing = Renewing::manual;
 }
 
+core::Mode Client::choose_mode() {
+    switch (plan_.kind) {
+        case core::Kind::mutex:
+            break;
+        case core::Kind::read_write:
+            return world_.random.chance(0.4) ? core::Mode::write : core::Mode::shared;
+        case core::Kind::permits:
+            return core::Mode::permit;
+    }
+    return core::Mode::exclusive;
+}
+
 void Client::begin(int thread) {
     if (winding_down_) return;
     Random& random = world_.random;
     const ErrandPtr errand = check_.add(number_, process_);
     errand->key = "k" + std::to_string(random.below(static_cast<std::uint64_t>(plan_.keys)));
+    errand->mode = choose_mode();
     choose(errand->options);
     errands_.push_back(errand);
     Context context(errand->stop.get_token());
@@ -80,11 +93,12 @@ void Client::begin(int thread) {
         });
     }
     const auto deliver = random.chance(0.5) ? Lease::Deliver::direct : Lease::Deliver::delivery_thread;
-    world_.log("client ", number_, ": errand ", errand->number, " wants ", errand->key, ", lease ",
-               errand->options.lease.count(), " ms, wait ",
+    world_.log("client ", number_, ": errand ", errand->number, " wants ", errand->key, " ",
+               core::to_string(errand->mode), ", lease ", errand->options.lease.count(), " ms, wait ",
                errand->options.wait == forever ? -1 : errand->options.wait->count(), " ms");
+    const std::uint32_t permits = errand->mode == core::Mode::permit ? Plan::permits : 0;
     engine_->start_acquire(
-        Key(errand->key), {}, errand->options, context,
+        Key(errand->key), {errand->mode, permits}, errand->options, context,
         [this, thread, errand](Result<Lease> got) { acquired(thread, errand, std::move(got)); }, deliver);
 }
 

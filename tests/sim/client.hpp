@@ -32,6 +32,7 @@ public:
 
 private:
     void rest(int thread);
+    core::Mode choose_mode();
     void begin(int thread);
     void choose(AcquireOptions& options);
     void acquired(int thread, const ErrandPtr& errand, Result<Lease> result);

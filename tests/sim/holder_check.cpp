@@ -141,8 +141,9 @@ void HolderCheck::completed(const ErrandPtr& errand, const Result<Lease>& result
     check_local_order(*errand, *result->fence());
 }
 
-/// Of those who wait in one client, who came first is granted first.
+/// Of those who wait in one client to hold alone, who came first is granted first.
 void HolderCheck::check_local_order(const Errand& errand, Fence fence) {
+    if (!core::alone(errand.mode)) return;
     auto& turns = turns_[{errand.client, errand.key}];
     for (const Turn& turn : turns)
         if (turn.number > errand.number && turn.fence < fence && plan_.flushes == 0)
@@ -256,11 +257,16 @@ void HolderCheck::check_believed(const Errand& errand) {
     if (grant.excused) return;
     if (!grant.live || errand.usable_until > grant.expires)
         world_.violated("beyond_lease", name(errand) + " may believe in its lease beyond the store's");
+    std::size_t together = 1;
     for (const ErrandPtr& other : errands_) {
         if (other.get() == &errand || other->key != errand.key || !believes(*other, world_.now())) continue;
-        if (!store_.find(*other->grant)->excused)
+        if (store_.find(*other->grant)->excused) continue;
+        ++together;
+        if (core::alone(errand.mode) || core::alone(other->mode))
             world_.violated("two_holders", name(errand) + " and " + name(*other));
     }
+    if (errand.mode == core::Mode::permit && together > Plan::permits)
+        world_.violated("two_holders", std::to_string(together) + " have a permit of " + errand.key);
 }
 
 // --- what is forgotten or left behind ----------------------------------------------------------------

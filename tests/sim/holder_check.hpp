@@ -23,6 +23,7 @@ struct Errand {
     int number = 0;
     int client = 0;
     std::string key;
+    core::Mode mode = core::Mode::exclusive;
     AcquireOptions options;
     std::shared_ptr<Process> process;
     TimePoint started{};

@@ -55,6 +55,8 @@ Plan make_plan(Random& random) {
     plan.threads = random.between(1, plan.clients > 3 ? 2 : 4);
     plan.keys = random.chance(0.6) ? 1 : random.between(2, 3);
     plan.errands = random.between(2, 8);
+    plan.kind =
+        random.pick({core::Kind::mutex, core::Kind::mutex, core::Kind::read_write, core::Kind::permits});
     plan.rest = random.pick<nanoseconds>({20ms, 400ms});
     plan.storm = random.between(nanoseconds(1500ms), nanoseconds(6s));
     plan.shortest_lease = random.pick({150ms, 500ms, 2000ms});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/mode.hpp"
 #include "dlock/options.hpp"
 #include "sim/link.hpp"
 
@@ -11,9 +12,10 @@ struct Plan {
     int clients = 2;
     int threads = 1;  ///< of each client, that acquire and release
     int keys = 1;
-    int errands = 4;      ///< of each thread
-    nanoseconds rest{};   ///< between two of them, at most
-    nanoseconds storm{};  ///< how long faults happen and new errands begin
+    core::Kind kind = core::Kind::mutex;  ///< of all keys
+    int errands = 4;                      ///< of each thread
+    nanoseconds rest{};                   ///< between two of them, at most
+    nanoseconds storm{};                  ///< how long faults happen and new errands begin
     milliseconds shortest_lease{};
     milliseconds longest_lease{};
     ClientOptions options;
@@ -35,6 +37,8 @@ struct Plan {
     int clock_steps = 0;
     int forced = 0;
     int clean_ups = 0;
+
+    static constexpr std::uint32_t permits = 2;  ///< of Kind::permits
 
     [[nodiscard]] bool faultless() const noexcept;
 };

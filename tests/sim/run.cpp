@@ -187,8 +187,9 @@ void Run::wait_for_all() {
 void Run::check_nothing_left() {
     server_.each([this](const std::string& key, core::Record& record) {
         store_check_.look(key, record);
-        if (const auto* holder = core::live_holder(record, world_.now())) {
-            const Grant& grant = *store_check_.find(holder->id);
+        for (const core::Holder& holder : record.holders) {
+            if (holder.expires <= world_.now()) continue;
+            const Grant& grant = *store_check_.find(holder.id);
             if (check_.lives(grant.client) && !grant.phantom && !check_.was_detached(grant.id))
                 world_.violated("left_behind",
                                 "client " + std::to_string(grant.client) + " still has " + key);

@@ -111,8 +111,10 @@ store::Released Server::release(const store::ReleaseRequest& request) {
 }
 
 bool Server::holds(const std::string& key, const GrantId& id) {
-    const core::Holder* holder = core::live_holder(records_[key], world_.now());
-    return holder != nullptr && holder->id == id;
+    const auto& holders = records_[key].holders;
+    return std::any_of(holders.begin(), holders.end(), [&](const core::Holder& holder) {
+        return holder.id == id && world_.now() < holder.expires;
+    });
 }
 
 void Server::subscribe(int client, const std::string& key, const TicketId& ticket, Task push) {
@@ -168,8 +170,9 @@ void Server::force_release(const std::string& key) {
     const core::Record before = record;
     const core::Holder* holder = core::live_holder(record, world_.now());
     if (holder == nullptr) return;
-    const auto outcome = core::force_release(record, core::public_id(holder->id), world_.now());
-    check_.forced({key, before, record});
+    const GrantId id = holder->id;
+    const auto outcome = core::force_release(record, core::public_id(id), world_.now());
+    check_.forced({key, before, record}, id);
     world_.log("  store: ", key, " forced");
     wake(outcome.wake);
 }

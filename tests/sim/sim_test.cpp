@@ -48,6 +48,9 @@ constexpr std::array faults{
     Fault{Planted::release_ignores_owner, "release_ignores_owner"},
     Fault{Planted::attempt_not_recognised, "attempt_not_recognised"},
     Fault{Planted::expiry_ignored, "expiry_ignored"},
+    Fault{Planted::readers_not_counted, "readers_not_counted"},
+    Fault{Planted::reader_passes_writer, "reader_passes_writer"},
+    Fault{Planted::one_permit_too_many, "one_permit_too_many"},
 };
 
 std::string again(std::uint64_t seed, std::string_view planted) {

@@ -40,12 +40,12 @@ void StoreCheck::release_sent(const store::ReleaseRequest& request) {
 /// Settles what ended since the step before.
 void StoreCheck::look(const std::string& key, const core::Record& record) {
     OfKey& of = keys_[key];
-    if (of.holder) {
-        const Grant& grant = grants_.at(*of.holder);
-        if (grant.expires <= world_.now()) {
-            if (ran_out) ran_out(grant);
-            end(of, grant.expires);
-        }
+    const auto holders = of.holders;
+    for (const auto& [id, mode] : holders) {
+        const Grant& grant = grants_.at(id);
+        if (grant.expires > world_.now()) continue;
+        if (ran_out) ran_out(grant);
+        end(of, id, grant.expires);
     }
     for (const core::Ticket& ticket : record.tickets) {
         const auto place = places_.find(ticket.id);
@@ -54,10 +54,10 @@ void StoreCheck::look(const std::string& key, const core::Record& record) {
     }
 }
 
-void StoreCheck::end(OfKey& of, TimePoint when) {
-    grants_.at(*of.holder).live = false;
-    of.holder.reset();
-    of.free_since = when;
+void StoreCheck::end(OfKey& of, const GrantId& id, TimePoint when) {
+    grants_.at(id).live = false;
+    of.holders.erase(id);
+    of.free_since = std::max(of.free_since, when);
 }
 
 void StoreCheck::acquired(const Step& step, const core::AcquireAsk& ask, const core::AcquireOutcome& outcome,
@@ -65,7 +65,7 @@ void StoreCheck::acquired(const Step& step, const core::AcquireAsk& ask, const c
     look(step.key, step.before);
     const OfKey& of = keys_[step.key];
     const bool granted_now = outcome.what == core::Acquiring::granted;
-    if (of.holder == ask.attempt) {
+    if (of.holders.contains(ask.attempt)) {
         if (!granted_now || outcome.fence != *grants_.at(ask.attempt).fence)
             world_.violated("grant_not_recognised", "a repeated acquire did not get its own grant again");
     } else if (granted_now) {
@@ -80,9 +80,13 @@ void StoreCheck::acquired(const Step& step, const core::AcquireAsk& ask, const c
 
 void StoreCheck::granted(const Step& step, const core::AcquireAsk& ask, Fence fence, Origin from) {
     OfKey& of = keys_[step.key];
-    if (of.holder) {
+    const bool alone =
+        core::alone(ask.mode) || std::any_of(of.holders.begin(), of.holders.end(),
+                                             [](const auto& one) { return core::alone(one.second); });
+    const std::size_t room = alone ? 1 : ask.mode == core::Mode::permit ? ask.permits : SIZE_MAX;
+    if (of.holders.size() >= room) {
         world_.violated("two_grants", "the store has granted " + step.key + " before the last grant ended");
-        end(of, world_.now());
+        for (const auto& [id, mode] : std::map(of.holders)) end(of, id, world_.now());
     }
     check_order(step, ask);
     if (fence.value <= of.last_fence)
@@ -90,7 +94,7 @@ void StoreCheck::granted(const Step& step, const core::AcquireAsk& ask, Fence fe
                                                 std::to_string(of.last_fence) + " on " + step.key);
     of.last_fence = fence.value;
     of.by_clock_alone = false;
-    of.holder = ask.attempt;
+    of.holders.emplace(ask.attempt, ask.mode);
     Grant& grant = grants_[ask.attempt];
     grant.fence = fence;
     ++grant.times;
@@ -102,23 +106,38 @@ void StoreCheck::granted(const Step& step, const core::AcquireAsk& ask, Fence fe
 }
 
 void StoreCheck::check_order(const Step& step, const core::AcquireAsk& ask) {
-    const auto live = [&](const core::Ticket& ticket) { return ticket.expires > world_.now(); };
-    const auto& line = step.before.tickets;
-    const auto first = std::find_if(line.begin(), line.end(), live);
-    if (first == line.end() || (ask.standing && first->id == ask.standing->ticket)) return;
-    world_.violated("overtaken",
-                    "ticket " + short_id(first->id.raw()) + " was first in line for " + step.key);
+    std::size_t ahead = 0;
+    bool overtakes = false;
+    for (const core::Ticket& ticket : step.before.tickets) {
+        if (ticket.expires <= world_.now()) continue;
+        if (ask.standing && ticket.id == ask.standing->ticket) break;
+        ++ahead;
+        overtakes = overtakes || core::alone(ask.mode) || core::alone(ticket.mode);
+    }
+    if (ask.mode == core::Mode::permit) overtakes = live(step.before).size() + ahead >= ask.permits;
+    if (overtakes) world_.violated("overtaken", std::to_string(ahead) + " were ahead for " + step.key);
+}
+
+std::set<GrantId> StoreCheck::live(const core::Record& record) const {
+    std::set<GrantId> ids;
+    for (const core::Holder& holder : record.holders)
+        if (holder.expires > world_.now()) ids.insert(holder.id);
+    return ids;
 }
 
 /// What the record says now must be what the simulation reckons.
 void StoreCheck::check_after(const Step& step) {
     const OfKey& of = keys_[step.key];
-    const core::Holder* holder = core::live_holder(step.after, world_.now());
-    if ((holder != nullptr) != of.holder.has_value() || (holder != nullptr && holder->id != *of.holder))
-        world_.violated("wrong_holder",
-                        "the record of " + step.key + " does not have the holder it must have");
-    else if (holder != nullptr && holder->expires != grants_.at(*of.holder).expires)
-        world_.violated("wrong_expiry", "the grant of " + step.key + " does not end when it must");
+    const std::set<GrantId> holding = live(step.after);
+    const bool same = holding.size() == of.holders.size() &&
+                      std::all_of(holding.begin(), holding.end(),
+                                  [&](const GrantId& id) { return of.holders.contains(id); });
+    if (!same)
+        return world_.violated("wrong_holder",
+                               "the record of " + step.key + " does not have the holders it must have");
+    for (const core::Holder& holder : step.after.holders)
+        if (holding.contains(holder.id) && holder.expires != grants_.at(holder.id).expires)
+            world_.violated("wrong_expiry", "the grant of " + step.key + " does not end when it must");
     const auto& line = step.after.tickets;
     const auto earlier = [](const auto& a, const auto& b) { return a.arrival < b.arrival; };
     if (!std::is_sorted(line.begin(), line.end(), earlier))
@@ -127,7 +146,7 @@ void StoreCheck::check_after(const Step& step) {
 
 void StoreCheck::renewed(const Step& step, const GrantId& id, milliseconds lease, bool yes) {
     look(step.key, step.before);
-    const bool live = keys_[step.key].holder == id;
+    const bool live = keys_[step.key].holders.contains(id);
     if (yes && !live) world_.violated("ended_grant_renewed", "of " + step.key);
     if (!yes && live) world_.violated("live_grant_not_renewed", "of " + step.key);
     if (live) grants_.at(id).expires = world_.now() + lease;
@@ -137,21 +156,21 @@ void StoreCheck::renewed(const Step& step, const GrantId& id, milliseconds lease
 void StoreCheck::released(const Step& step, const GrantId& id, bool yes) {
     look(step.key, step.before);
     OfKey& of = keys_[step.key];
-    const bool live = of.holder == id;
+    const bool live = of.holders.contains(id);
     if (yes != live) world_.violated("release_answered_wrong", "of " + step.key);
     if (live) {
         grants_.at(id).released = true;
-        end(of, world_.now());
+        end(of, id, world_.now());
     }
     check_after(step);
 }
 
-void StoreCheck::forced(const Step& step) {
+void StoreCheck::forced(const Step& step, const GrantId& id) {
     look(step.key, step.before);
     OfKey& of = keys_[step.key];
-    if (of.holder) {
-        grants_.at(*of.holder).excused = true;
-        end(of, world_.now());
+    if (of.holders.contains(id)) {
+        grants_.at(id).excused = true;
+        end(of, id, world_.now());
     }
     check_after(step);
 }
@@ -159,9 +178,9 @@ void StoreCheck::forced(const Step& step) {
 /// Everything is forgotten. Fences go on rising only if the wall clock did, and nothing else is promised.
 void StoreCheck::flushed(std::uint64_t wall_us) {
     for (auto& [key, of] : keys_) {
-        if (of.holder) {
-            grants_.at(*of.holder).excused = true;
-            end(of, world_.now());
+        for (const auto& [id, mode] : std::map(of.holders)) {
+            grants_.at(id).excused = true;
+            end(of, id, world_.now());
         }
         if (of.last_fence >= wall_us) of.last_fence = 0;
         of.by_clock_alone = true;
@@ -186,9 +205,13 @@ const Place* StoreCheck::find(const TicketId& id) const {
 std::optional<TimePoint> StoreCheck::free_since(const std::string& key) const {
     const auto found = keys_.find(key);
     if (found == keys_.end()) return TimePoint{};
-    if (!found->second.holder) return found->second.free_since;
-    const Grant& grant = grants_.at(*found->second.holder);
-    return grant.expires <= world_.now() ? std::optional(grant.expires) : std::nullopt;
+    TimePoint since = found->second.free_since;
+    for (const auto& [id, mode] : found->second.holders) {
+        const TimePoint end = grants_.at(id).expires;
+        if (end > world_.now()) return std::nullopt;
+        since = std::max(since, end);
+    }
+    return since;
 }
 
 }  // namespace dlock::sim

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -67,7 +68,7 @@ public:
                   Origin from);
     void renewed(const Step& step, const GrantId& id, milliseconds lease, bool yes);
     void released(const Step& step, const GrantId& id, bool yes);
-    void forced(const Step& step);
+    void forced(const Step& step, const GrantId& id);
     void flushed(std::uint64_t wall_us);
     void clock_stepped_back();
 
@@ -83,7 +84,7 @@ public:
 
 private:
     struct OfKey {
-        std::optional<GrantId> holder;
+        std::map<GrantId, core::Mode> holders;
         std::uint64_t last_fence = 0;
         bool by_clock_alone = false;  ///< flushed: fences rise only as long as the wall clock does
         TimePoint free_since{};
@@ -91,7 +92,8 @@ private:
     void granted(const Step& step, const core::AcquireAsk& ask, Fence fence, Origin from);
     void check_order(const Step& step, const core::AcquireAsk& ask);
     void check_after(const Step& step);
-    void end(OfKey& of, TimePoint when);
+    void end(OfKey& of, const GrantId& id, TimePoint when);
+    [[nodiscard]] std::set<GrantId> live(const core::Record& record) const;
 
     World& world_;
     std::map<std::string, OfKey> keys_;

@@ -155,12 +155,44 @@ TEST(RedisAuth, WrongOrMissingPasswordIsUnauthorizedAndFatal) {
     fence_of(client.acquire("k", grant(1)));
 }
 
+/// Each script once, with what only contention and dead holders need.
+void use_every_mode(StoreClient& client) {
+    using core::Mode;
+    const std::uint64_t first =
+        fence_of(client.acquire("rw", grant(1), {.lease = 100ms, .mode = Mode::shared}));
+    EXPECT_EQ(client.renew("rw", grant(1), 200ms, "h").renewal, Renewal::renewed);
+    const std::uint64_t second =
+        fence_of(client.acquire("rw", grant(1), {.mode = Mode::write, .converts = Fence{first}}));
+    static_cast<void>(client.acquire("rw", grant(2), {.ticket = ticket(2), .mode = Mode::shared}));
+    fence_of(client.acquire("rw", grant(1), {.mode = Mode::shared, .converts = Fence{second}}));
+    fence_of(client.acquire("rw", grant(2), {.ticket = ticket(2), .mode = Mode::shared}));
+    EXPECT_EQ(client.renew("rw", grant(1), 1ms, "h").renewal, Renewal::renewed);
+    const auto start = BootClock::now();
+    while (client.show("rw").value().locks.at(0).holders.size() == 2)
+        ASSERT_LT(BootClock::now() - start, patience);
+    EXPECT_TRUE(std::holds_alternative<Contended>(client.acquire("rw", grant(3), {.mode = Mode::write})));
+    EXPECT_EQ(client.force("rw", core::public_id(grant(2))).value(), Forced::done);
+
+    EXPECT_TRUE(client.configure("p", 2).value().changed);
+    const Ask wants{.mode = Mode::permit, .results = AcquireRequest::Results::want};
+    fence_of(client.acquire("p", grant(1), wants));
+    ReleaseRequest request;
+    request.subject = client.subject("p");
+    request.attempt = grant(1);
+    request.mode = Mode::permit;
+    request.after = {.hold_off = 50ms, .result = "42", .keep = 60s};
+    EXPECT_EQ(client.release(request).value(), Released::released);
+    EXPECT_TRUE(std::holds_alternative<Done>(client.acquire("p", grant(2), wants)));
+    EXPECT_TRUE(client.configure("p", 0).value().changed);
+    EXPECT_EQ(client.list({.prefix = {}, .held_only = false}).value().locks.size(), 3U);
+}
+
 TEST(RedisAuth, AUserWithOnlyTheDocumentedRightsIsEnough) {
     RedisServer server(
         {.password = {},
          .users = {"app on >secret resetkeys ~dlock:* resetchannels &dlock:wake:* -@all +evalsha +eval "
-                   "+time +getset +set +hmget +hget +hset +hdel +exists +pexpire +zadd +zrem +zrange +zrank "
-                   "+zcard +publish +subscribe +scan"},
+                   "+time +get +getset +set +hmget +hget +hset +hdel +exists +pexpire +persist +zadd +zrem "
+                   "+zrange +zrangebyscore +zrank +zscore +zcard +zcount +publish +subscribe +scan"},
          .replica_of = {},
          .more = {}});
     StoreClient client("redis://app:secret@127.0.0.1:" + std::to_string(server.port()));
@@ -176,6 +208,7 @@ TEST(RedisAuth, AUserWithOnlyTheDocumentedRightsIsEnough) {
     EXPECT_TRUE(woken.wait_for(2));
     fence_of(client.acquire("k", grant(2), {.ticket = ticket(2)}));
     EXPECT_EQ(client.force("k", core::public_id(grant(2))).value(), Forced::done);
+    use_every_mode(client);
 }
 
 TEST(RedisAuth, AMissingRightIsNamedAndNothingIsHalfWritten) {

@@ -423,7 +423,7 @@ TEST_F(RedisDlock, RecordsOfOthersAreRefusedAndNeverOverwritten) {
         {{"HSET", "dlock:{k}", "v", "2:mutex", "f", "1"}, errc::foreign_record},
         {{"HSET", "dlock:{k}", "v", "1:mutex"}, errc::foreign_record},
         {{"HSET", "dlock:{k}", "v", "1:mutex", "f", "1", "g", "x", "x", "soon"}, errc::foreign_record},
-        {{"HSET", "dlock:{k}", "v", "1:permits", "f", "1"}, errc::limit_differs},
+        {{"HSET", "dlock:{k}", "v", "1:barrier", "f", "1"}, errc::limit_differs},
     };
     for (const Foreign& each : cases) {
         redis({"FLUSHALL"});

@@ -55,6 +55,10 @@ AcquireRequest StoreClient::request(const std::string& key, const GrantId& attem
     request.subject = subject(key);
     request.attempt = attempt;
     request.lease = ask.lease;
+    request.mode = ask.mode;
+    request.permits = ask.permits;
+    request.converts = ask.converts;
+    request.results = ask.results;
     request.place.ticket = ask.ticket;
     request.place.ticket_lease = ask.ticket_lease;
     if (ask.ticket != TicketId{}) request.place.line = Place::Line::join;
@@ -83,8 +87,10 @@ std::vector<RenewAnswer> StoreClient::renew(std::vector<RenewItem> items, Route 
         [&](auto done) { store_->renew(std::move(items), call(route, limit), done); });
 }
 
-RenewAnswer StoreClient::renew(const std::string& key, const GrantId& attempt, milliseconds lease) {
-    return renew({RenewItem{.subject = subject(key), .id = attempt, .lease = lease, .handle = {}}}).front();
+RenewAnswer StoreClient::renew(const std::string& key, const GrantId& attempt, milliseconds lease,
+                               const std::string& handle) {
+    return renew({RenewItem{.subject = subject(key), .id = attempt, .lease = lease, .handle = handle}})
+        .front();
 }
 
 RenewAnswer StoreClient::renew(const std::string& key, const TicketId& id, milliseconds lease) {
@@ -98,6 +104,16 @@ Result<Released> StoreClient::release(const std::string& key, const GrantId& att
     request.attempt = attempt;
     request.ticket = id;
     return answer_of<Result<Released>>([&](auto done) { store_->release(request, call(route), done); });
+}
+
+Result<Released> StoreClient::release(const ReleaseRequest& request) {
+    return answer_of<Result<Released>>([&](auto done) { store_->release(request, call(), done); });
+}
+
+Result<Configured> StoreClient::configure(const std::string& key, std::uint32_t permits,
+                                          std::optional<std::uint32_t> if_current) {
+    const ConfigureRequest request{.key = Key(key), .permits = permits, .if_current = if_current};
+    return answer_of<Result<Configured>>([&](auto done) { store_->configure(request, call(), done); });
 }
 
 Result<Page> StoreClient::list(const Filter& filter) {

@@ -34,6 +34,10 @@ struct Ask {
     bool rejoins = false;
     Route route = Route::usual;
     milliseconds limit{patience};
+    core::Mode mode = core::Mode::exclusive;
+    std::uint32_t permits = 0;
+    std::optional<Fence> converts{};
+    AcquireRequest::Results results = AcquireRequest::Results::ignore;
 };
 
 class StoreClient {
@@ -53,10 +57,14 @@ public:
     std::future<AcquireAnswer> start_acquire(const std::string& key, const GrantId& attempt, Ask ask = {});
     std::vector<RenewAnswer> renew(std::vector<RenewItem> items, Route route = Route::usual,
                                    milliseconds limit = patience);
-    RenewAnswer renew(const std::string& key, const GrantId& attempt, milliseconds lease);
+    RenewAnswer renew(const std::string& key, const GrantId& attempt, milliseconds lease,
+                      const std::string& handle = {});
     RenewAnswer renew(const std::string& key, const TicketId& ticket, milliseconds lease);
     Result<Released> release(const std::string& key, const GrantId& attempt,
                              std::optional<TicketId> ticket = std::nullopt, Route route = Route::usual);
+    Result<Released> release(const ReleaseRequest& request);
+    Result<Configured> configure(const std::string& key, std::uint32_t permits,
+                                 std::optional<std::uint32_t> if_current = std::nullopt);
     Result<Page> list(const Filter& filter = {});
     Result<Page> show(const std::string& key);
     Result<Forced> force(const std::string& key, const std::string& seen);

@@ -5,19 +5,27 @@
 
 #include "store/owner_json.hpp"
 #include "store/redis/names.hpp"
+#include "store/refusals.hpp"
 
 namespace dlock::store::redis {
 
+std::optional<core::Kind> kind_of(std::string_view version) {
+    for (const core::Kind kind : {core::Kind::mutex, core::Kind::read_write, core::Kind::permits})
+        if (version.starts_with("1:") && version.substr(2) == core::to_string(kind)) return kind;
+    return std::nullopt;
+}
+
 std::string problem_of(std::string_view version) {
-    if (version == "1:mutex") return {};
+    if (kind_of(version)) return {};
     if (version.starts_with("1:"))
-        return "a lock of the kind " + std::string(version.substr(2)) + ", not a mutex";
+        return "a lock of the kind " + std::string(version.substr(2)) + ", which this version does not know";
     if (version.empty()) return "a hash without a layout version, so it was not written by dlock";
     if (version.starts_with("damaged")) return "damaged: a number in it is none";
     return "written by another version of dlock (layout " + std::string(version) + ")";
 }
 
-Error refusal(const Key& key, std::string_view version) {
+Error refusal(const Key& key, std::string_view version, core::Mode wanted) {
+    if (const auto kind = kind_of(version)) return kind_differs(*kind, wanted);
     if (version == "damaged floor")
         return {errc::foreign_record,
                 std::string(floor_name) + " holds no number; set it to the highest fence ever given"};

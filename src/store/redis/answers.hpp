@@ -20,10 +20,12 @@ inline std::chrono::system_clock::time_point to_wall(long long us) {
 /// A fence from its digits.
 std::optional<Fence> fence_of(std::string_view digits);
 
-/// Why a record of this version field is not for us; empty for "1:mutex".
+/// The kind of a record with this version field; nothing where it is none of ours.
+std::optional<core::Kind> kind_of(std::string_view version);
+/// Why a record of this version field is not for us; empty where it is.
 std::string problem_of(std::string_view version);
 /// The error for a script's refusal.
-Error refusal(const Key& key, std::string_view version);
+Error refusal(const Key& key, std::string_view version, core::Mode wanted);
 /// The error with the name of the thing and the fix, where the value under a name of the key is of another
 /// type.
 Error in_record(const Error& error, const Key& key);

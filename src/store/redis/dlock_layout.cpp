@@ -1,95 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/dlock_layout.hpp"
 
-#include <array>
-
-#include "store/owner_json.hpp"
+#include "store/redis/dlock_answers.hpp"
 #include "store/redis/dlock_inspect.hpp"
 #include "store/redis/dlock_scripts.hpp"
+#include "store/redis/holders_scripts.hpp"
 #include "store/redis/names.hpp"
-#include "store/redis/renewals.hpp"
 
 namespace dlock::store::redis {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t holder_size = 6;
-
-bool is_refusal(const redisReply& reply) {
-    return reply.elements == 2 && is_integer(at(reply, 0)) && at(reply, 0).integer == refused_code &&
-           is_string(at(reply, 1));
+/// A mutex has a form and scripts of its own.
+bool holders_form(core::Mode mode, std::string_view handle) {
+    return mode != core::Mode::exclusive || handle == holders_handle;
 }
 
-bool is_holder(const redisReply& reply) {
-    constexpr std::array types{REDIS_REPLY_STRING,  REDIS_REPLY_INTEGER, REDIS_REPLY_INTEGER,
-                               REDIS_REPLY_INTEGER, REDIS_REPLY_INTEGER, REDIS_REPLY_STRING};
-    for (std::size_t i = 0; i < holder_size; ++i)
-        if (at(reply, 2 + i).type != types[i]) return false;
-    return true;
+/// What is named in every script of a form that ends something.
+Command ending_command(const Script& script, const Names& names, bool many, bool with_done,
+                       std::size_t args) {
+    Command command(script, 3U + (many ? 1U : 0U) + (with_done ? 1U : 0U), args);
+    command.add(names.record);
+    if (many) command.add(names.held());
+    command.add(names.line).add(names.tickets);
+    if (with_done) command.add(names.done());
+    return command;
 }
 
-bool is_acquire_answer(const redisReply& reply) {
-    if (is_string(reply)) return fence_of(text(reply)).has_value();
-    if (!is_array(reply) || reply.elements < 2 || !is_integer(at(reply, 0))) return false;
-    if (is_refusal(reply)) return true;
-    if (!is_integer(at(reply, 1))) return false;
-    const long long code = at(reply, 0).integer;
-    if (code != queued_code && code != contended_code) return false;
-    return reply.elements == 2 || (reply.elements == 2 + holder_size && is_holder(reply));
+Command release_command(const ReleaseRequest& request, const Script& script, bool many) {
+    Command command =
+        ending_command(script, Names(request.subject->key.bytes()), many, false, request.ticket ? 2 : 1);
+    command.add(request.attempt);
+    if (request.ticket) command.add(*request.ticket);
+    return command;
 }
 
-bool is_status_answer(const redisReply& reply) {
-    return is_integer(reply) || (is_array(reply) && is_refusal(reply));
-}
-
-Result<long long> status_of(const Result<ReplyPtr>& reply, const Key& key) {
-    if (!reply) return in_record(reply.error(), key);
-    if (is_array(**reply)) return refusal(key, text(at(**reply, 1)));
-    return (*reply)->integer;
-}
-
-void add_names(Command& command, const Key& key) {
-    const Names names(key.bytes());
-    command.add(names.record).add(names.line).add(names.tickets);
-}
-
-/// Two numbers for each ticket of a command.
-bool turns(const redisReply& reply, const std::vector<std::size_t>& positions,
-           std::vector<RenewAnswer>& answers) {
-    if (!is_array(reply) || reply.elements != 2 * positions.size()) return false;
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-        const long long code = at(reply, 2 * i).integer;
-        const long long left = at(reply, 2 * i + 1).integer;
-        RenewAnswer& answer = answers[positions[i]];
-        answer.renewal = code == 0 ? Renewal::lost : Renewal::renewed;
-        answer.turn = code == 2;
-        if (left >= 0) answer.holder_left = to_ms(left);
-    }
-    return true;
-}
-
-std::optional<HolderInfo> holder_of(const redisReply& reply) {
-    if (reply.elements != 2 + holder_size) return std::nullopt;
-    HolderInfo info;
-    info.public_id = public_id_of_token(text(at(reply, 2)));
-    info.fence = Fence{static_cast<std::uint64_t>(at(reply, 3).integer)};
-    info.held_for = to_ms(at(reply, 4).integer);
-    info.expires_in = to_ms(at(reply, 5).integer);
-    info.since = to_wall(at(reply, 6).integer);
-    info.owner = owner_from_json(text(at(reply, 7)));
-    return info;
-}
-
-AcquireAnswer acquire_answer(const redisReply& reply, const Key& key) {
-    if (is_string(reply)) return Granted{.fence = fence_of(text(reply)), .handle = {}, .counted_from = {}};
-    const long long code = at(reply, 0).integer;
-    if (code == refused_code) return refusal(key, text(at(reply, 1)));
-    std::optional<HolderInfo> holder = holder_of(reply);
-    if (code == queued_code)
-        return Queued{.holder = std::move(holder), .place = static_cast<std::size_t>(at(reply, 1).integer)};
-    const auto retry_in = holder ? holder->expires_in : std::nullopt;
-    return Contended{.holder = std::move(holder), .retry_in = retry_in};
+Command release_after_command(const ReleaseRequest& request, const Script& script, bool many) {
+    Command command = ending_command(script, Names(request.subject->key.bytes()), many, true, 6);
+    command.add(request.attempt);
+    if (request.ticket)
+        command.add(*request.ticket);
+    else
+        command.add("");
+    const core::After& after = request.after;
+    command.add(after.hold_off.count()).add(core::held_off(request.attempt));
+    command.add(after.result ? after.keep.count() : 0).add(after.result ? *after.result : std::string());
+    return command;
 }
 
 }  // namespace
@@ -105,63 +62,121 @@ DlockLayout::~DlockLayout() {
     links_->close();
 }
 
-void DlockLayout::acquire(const AcquireRequest& request, Call call, Completion<AcquireAnswer> done) {
-    if (request.mode != core::Mode::exclusive)
-        return done(Error(errc::unsupported, "this version locks in exclusive mode only"));
-    const Script& script = DlockScripts::get().acquire;
-    const Names names(request.subject->key.bytes());
-    const bool joins = request.place.line == Place::Line::join;
-    const bool rejoins = request.place.after_grant == Place::AfterGrant::rejoin;
-    Command command(script, 4, joins ? 7 : 3);
-    command.add(names.record).add(floor_name).add(names.line).add(names.tickets);
-    command.add(request.attempt).add(request.lease.count()).add(*owners_.of(request.subject->owner));
-    if (joins)
-        command.add(request.place.ticket)
-            .add(request.place.ticket_lease.count())
-            .add(rejoins ? "rejoin" : "leave")
-            .add(instance_);
-    const auto answer = [subject = request.subject, done = std::move(done)](Result<ReplyPtr> reply) {
-        if (reply) return done(acquire_answer(**reply, subject->key));
-        done(in_record(reply.error(), subject->key));
+/// A place in line, where one is wanted.
+void DlockLayout::add_place(Command& command, const Place& place) const {
+    if (place.line != Place::Line::join) return;
+    command.add(place.ticket)
+        .add(place.ticket_lease.count())
+        .add(place.after_grant == Place::AfterGrant::rejoin ? "rejoin" : "leave")
+        .add(instance_);
+}
+
+void DlockLayout::send_acquire(const AcquireRequest& request, Command command, const Script& script,
+                               Call call, Completion<AcquireAnswer> done) {
+    const auto answer = [asked = Asked{request.subject, request.mode, request.permits},
+                         done = std::move(done)](Result<ReplyPtr> reply) {
+        if (reply) return done(acquire_answer(**reply, asked));
+        done(in_record(reply.error(), asked.subject->key));
     };
     links_->call(Lane::main, call.route, script_request(command, script, call, is_acquire_answer, answer));
+}
+
+void DlockLayout::acquire(const AcquireRequest& request, Call call, Completion<AcquireAnswer> done) {
+    if (request.mode != core::Mode::exclusive) return acquire_one_of_many(request, call, std::move(done));
+    if (request.converts) return done(Error(errc::unsupported, "an exclusive lock has no other mode"));
+    const bool wants = request.results == AcquireRequest::Results::want;
+    const Script& script = wants ? DlockScripts::get().acquire_or_done : DlockScripts::get().acquire;
+    const Names names(request.subject->key.bytes());
+    Command command(script, wants ? 5 : 4, request.place.line == Place::Line::join ? 7 : 3);
+    command.add(names.record).add(floor_name).add(names.line).add(names.tickets);
+    if (wants) command.add(names.done());
+    command.add(request.attempt).add(request.lease.count()).add(*owners_.of(request.subject->owner));
+    add_place(command, request.place);
+    send_acquire(request, std::move(command), script, call, std::move(done));
+}
+
+void DlockLayout::acquire_one_of_many(const AcquireRequest& request, Call call,
+                                      Completion<AcquireAnswer> done) {
+    if (request.converts) return convert(request, call, std::move(done));
+    const bool wants = request.results == AcquireRequest::Results::want;
+    const Script& script = wants ? HoldersScripts::get().acquire_or_done : HoldersScripts::get().acquire;
+    const Names names(request.subject->key.bytes());
+    Command command(script, wants ? 6 : 5, request.place.line == Place::Line::join ? 9 : 5);
+    command.add(names.record).add(names.held()).add(floor_name).add(names.line).add(names.tickets);
+    if (wants) command.add(names.done());
+    command.add(request.attempt).add(request.lease.count()).add(letter_of(request.mode));
+    command.add(std::int64_t{request.permits}).add(*owners_.of(request.subject->owner));
+    add_place(command, request.place);
+    send_acquire(request, std::move(command), script, call, std::move(done));
+}
+
+void DlockLayout::convert(const AcquireRequest& request, Call call, Completion<AcquireAnswer> done) {
+    const Script& script = HoldersScripts::get().convert;
+    const Names names(request.subject->key.bytes());
+    Command command(script, 5, 3);
+    command.add(names.record).add(names.held()).add(floor_name).add(names.line).add(names.tickets);
+    command.add(request.attempt).add(letter_of(request.mode)).add(std::to_string(request.converts->value));
+    send_acquire(request, std::move(command), script, call, std::move(done));
 }
 
 void DlockLayout::renew(std::vector<RenewItem> items, Call call, Completion<std::vector<RenewAnswer>> done) {
     const auto gather = std::make_shared<Gather>(items.size(), std::move(done));
     std::vector<std::size_t> leases;
+    std::vector<std::size_t> of_many;
     std::vector<std::size_t> tickets;
-    for (std::size_t i = 0; i < items.size(); ++i)
-        (std::holds_alternative<GrantId>(items[i].id) ? leases : tickets).push_back(i);
-    for (auto& part : split(leases)) {
-        Command command(DlockScripts::get().renew_leases, part.size(), 2 * part.size());
-        for (const std::size_t i : part) command.add(Names(items[i].subject->key.bytes()).record);
-        for (const std::size_t i : part)
-            command.add(std::get<GrantId>(items[i].id)).add(items[i].lease.count());
-        send_renewals(*links_, call, {std::move(command), DlockScripts::get().renew_leases, letters},
-                      std::move(part), gather);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const bool lease = std::holds_alternative<GrantId>(items[i].id);
+        (!lease ? tickets : items[i].handle == holders_handle ? of_many : leases).push_back(i);
     }
-    for (auto& part : split(tickets)) {
-        Command command(DlockScripts::get().renew_tickets, 3 * part.size(), 2 * part.size());
-        for (const std::size_t i : part) add_names(command, items[i].subject->key);
-        for (const std::size_t i : part)
-            command.add(std::get<TicketId>(items[i].id)).add(items[i].lease.count());
-        send_renewals(*links_, call, {std::move(command), DlockScripts::get().renew_tickets, turns},
-                      std::move(part), gather);
+    for (auto& part : split(leases)) renew_leases(items, std::move(part), call, gather);
+    for (auto& part : split(of_many)) renew_leases_of_many(items, std::move(part), call, gather);
+    for (auto& part : split(tickets)) renew_tickets(items, std::move(part), call, gather);
+}
+
+void DlockLayout::renew_leases(const std::vector<RenewItem>& items, std::vector<std::size_t> part,
+                               const Call& call, const std::shared_ptr<Gather>& gather) {
+    const Script& script = DlockScripts::get().renew_leases;
+    Command command(script, part.size(), 2 * part.size());
+    for (const std::size_t i : part) command.add(Names(items[i].subject->key.bytes()).record);
+    for (const std::size_t i : part) command.add(std::get<GrantId>(items[i].id)).add(items[i].lease.count());
+    send_renewals(*links_, call, {std::move(command), script, letters}, std::move(part), gather);
+}
+
+void DlockLayout::renew_leases_of_many(const std::vector<RenewItem>& items, std::vector<std::size_t> part,
+                                       const Call& call, const std::shared_ptr<Gather>& gather) {
+    const Script& script = HoldersScripts::get().renew_leases;
+    Command command(script, 2 * part.size(), 2 * part.size());
+    for (const std::size_t i : part) {
+        const Names names(items[i].subject->key.bytes());
+        command.add(names.record).add(names.held());
     }
+    for (const std::size_t i : part) command.add(std::get<GrantId>(items[i].id)).add(items[i].lease.count());
+    send_renewals(*links_, call, {std::move(command), script, letters}, std::move(part), gather);
+}
+
+void DlockLayout::renew_tickets(const std::vector<RenewItem>& items, std::vector<std::size_t> part,
+                                const Call& call, const std::shared_ptr<Gather>& gather) {
+    const Script& script = DlockScripts::get().renew_tickets;
+    Command command(script, 4 * part.size(), 2 * part.size());
+    for (const std::size_t i : part) {
+        const Names names(items[i].subject->key.bytes());
+        command.add(names.record).add(names.line).add(names.tickets).add(names.held());
+    }
+    for (const std::size_t i : part) command.add(std::get<TicketId>(items[i].id)).add(items[i].lease.count());
+    send_renewals(*links_, call, {std::move(command), script, turns}, std::move(part), gather);
 }
 
 void DlockLayout::release(const ReleaseRequest& request, Call call, Completion<Result<Released>> done) {
-    const Script& script = DlockScripts::get().release;
-    Command command(script, 3, request.ticket ? 2 : 1);
-    add_names(command, request.subject->key);
-    command.add(request.attempt);
-    if (request.ticket) command.add(*request.ticket);
-    const auto answer = [subject = request.subject, done = std::move(done)](Result<ReplyPtr> reply) {
-        const Result<long long> code = status_of(reply, subject->key);
-        if (!code) return done(code.error());
-        done(*code == 1 ? Released::released : Released::not_owner);
-    };
+    const bool many = holders_form(request.mode, request.handle);
+    const bool leaves = request.after.hold_off > 0ms || request.after.result;
+    const auto& alone = DlockScripts::get();
+    const auto& shared = HoldersScripts::get();
+    const Script& script = leaves ? (many ? shared.release_after : alone.release_after)
+                                  : (many ? shared.release : alone.release);
+    Command command =
+        leaves ? release_after_command(request, script, many) : release_command(request, script, many);
+    const auto answer = [subject = request.subject, mode = request.mode, done = std::move(done)](
+                            const Result<ReplyPtr>& reply) { done(released_of(reply, subject->key, mode)); };
     links_->call(Lane::main, call.route, script_request(command, script, call, is_status_answer, answer));
 }
 
@@ -179,16 +194,16 @@ void DlockLayout::inspect(const InspectRequest& request, Call call, Completion<R
 void DlockLayout::force_release(const Key& key, const std::string& seen, Call call,
                                 Completion<Result<Forced>> done) {
     find_holder(
-        links_, key, call, [links = links_, key, seen, call, done = std::move(done)](Result<std::string> id) {
-            if (!id) return done(id.error());
-            if (id->empty()) return done(Forced::already_free);
-            if (public_id_of_token(*id) != seen) return done(Forced::moved_on);
-            const Script& script = DlockScripts::get().force;
-            Command command(script, 3, 1);
-            add_names(command, key);
-            command.add(*id);
-            const auto answer = [key, done](Result<ReplyPtr> reply) {
-                const Result<long long> code = status_of(reply, key);
+        links_, key, seen, call,
+        [links = links_, key, call, done = std::move(done)](const Result<FoundHolder>& found) {
+            if (!found) return done(found.error());
+            if (!found->held) return done(Forced::already_free);
+            if (found->id.empty()) return done(Forced::moved_on);
+            const Script& script = found->many ? HoldersScripts::get().force : DlockScripts::get().force;
+            Command command = ending_command(script, Names(key.bytes()), found->many, false, 1);
+            command.add(found->id);
+            const auto answer = [key, done](const Result<ReplyPtr>& reply) {
+                const Result<long long> code = status_of(reply, key, core::Mode::exclusive);
                 if (!code) return done(code.error());
                 done(*code == 1 ? Forced::done : *code == 0 ? Forced::already_free : Forced::moved_on);
             };
@@ -197,9 +212,16 @@ void DlockLayout::force_release(const Key& key, const std::string& seen, Call ca
         });
 }
 
-void DlockLayout::configure(const ConfigureRequest& /*request*/, Call /*call*/,
-                            Completion<Result<Configured>> done) {
-    done(Error(errc::unsupported, "this version locks in exclusive mode only"));
+void DlockLayout::configure(const ConfigureRequest& request, Call call, Completion<Result<Configured>> done) {
+    const Script& script = HoldersScripts::get().configure;
+    Command command =
+        ending_command(script, Names(request.key.bytes()), true, false, request.if_current ? 2 : 1);
+    command.add(std::int64_t{request.permits});
+    if (request.if_current) command.add(std::int64_t{*request.if_current});
+    const auto answer = [key = request.key, done = std::move(done)](const Result<ReplyPtr>& reply) {
+        done(configured_of(reply, key));
+    };
+    links_->call(Lane::side, call.route, script_request(command, script, call, is_configure_answer, answer));
 }
 
 }  // namespace dlock::store::redis

@@ -3,12 +3,13 @@
 
 #include "store/redis/answers.hpp"
 #include "store/redis/links.hpp"
+#include "store/redis/renewals.hpp"
 #include "store/redis/subscriber.hpp"
 
 namespace dlock::store::redis {
 
 /// Our own layout: one HASH a key, a line, fences. See names.hpp for the names, dlock_scripts.hpp for the
-/// rules.
+/// rules of a mutex, holders_scripts.hpp for those of keys with many holders.
 class DlockLayout final : public Store {
 public:
     DlockLayout(Server server, const StoreEnv& env);
@@ -28,8 +29,20 @@ public:
     void configure(const ConfigureRequest& request, Call call, Completion<Result<Configured>> done) override;
 
 private:
+    void add_place(Command& command, const Place& place) const;
+    void send_acquire(const AcquireRequest& request, Command command, const Script& script, Call call,
+                      Completion<AcquireAnswer> done);
+    void acquire_one_of_many(const AcquireRequest& request, Call call, Completion<AcquireAnswer> done);
+    void convert(const AcquireRequest& request, Call call, Completion<AcquireAnswer> done);
+    void renew_leases(const std::vector<RenewItem>& items, std::vector<std::size_t> part, const Call& call,
+                      const std::shared_ptr<Gather>& gather);
+    void renew_leases_of_many(const std::vector<RenewItem>& items, std::vector<std::size_t> part,
+                              const Call& call, const std::shared_ptr<Gather>& gather);
+    void renew_tickets(const std::vector<RenewItem>& items, std::vector<std::size_t> part, const Call& call,
+                       const std::shared_ptr<Gather>& gather);
+
     const std::string instance_;
-    const Capabilities capabilities_{.modes = false, .leaves = false};
+    const Capabilities capabilities_;
     Loop& loop_;
     const std::shared_ptr<Links> links_;
     const std::shared_ptr<Subscriber> subscriber_;

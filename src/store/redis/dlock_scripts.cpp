@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/dlock_scripts.hpp"
 
+#include "store/redis/script_parts.hpp"
+
 namespace dlock::store::redis {
 namespace {
-
-// Lua's numbers are doubles: microseconds since 1970 are exact until the year 2255. A number given to
-// redis.call is printed by '%.17g', which costs as much as a whole command, and so does '%.0f': constants are
-// written as text, and digits() prints integers in two halves that fit in 32 bits.
-constexpr std::string_view number_tools = R"lua(
-local keep = 3600000
-local function digits(n)
-  if n < 10000000 then return string.format('%d', n) end
-  local low = n % 10000000
-  return string.format('%d%07d', (n - low) / 10000000, low)
-end
-)lua";
-
-constexpr std::string_view clock = R"lua(
-local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-)lua";
 
 // The record, checked: its grant, expiry, last fence and mark. Without closures, since making one costs as
 // much as a command: what only contention needs is defined behind the way of the free lock.
@@ -37,56 +22,32 @@ elseif known or redis.call('EXISTS', rec) == 1 then
 end
 )lua";
 
-// The first live ticket; nil when nobody waits; false while there are so many dead ones that the next call
-// goes on.
-constexpr std::string_view head = R"lua(
-local function head(line, tix, now)
-  for _ = 1, 100 do
-    local first = redis.call('ZRANGE', line, '0', '0')[1]
-    if not first then return nil end
-    local x = tonumber(redis.call('HGET', tix, first) or 0)
-    if x and x > now then return first end
-    redis.call('ZREM', line, first)
-    redis.call('HDEL', tix, first, first .. ':o')
-  end
-  return false
-end
-)lua";
-
-// Waking is a help, not a duty: where it fails (no right to publish), waiters look by themselves.
-constexpr std::string_view wake = R"lua(
-local function wake(line, tix, now)
-  local first = head(line, tix, now)
-  if not first then return end
-  local o = redis.call('HGET', tix, first .. ':o')
-  if o then redis.pcall('PUBLISH', 'dlock:wake:' .. string.match(o, '^[^;]*'), first) end
-end
-)lua";
-
 // Whoever stands in line marks the record, if there is one; so a free lock does not ask for the line.
 constexpr std::string_view acquire_begins = R"lua(
 local floor, line, tix, owner, ticket = KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4]
 local rejoins = ARGV[6] == 'rejoin'
 local held = g and x > now
 if held and g == id then return h[4] end
+)lua";
+
+// Only for those who want a result, so that others do not pay for it.
+constexpr std::string_view acquire_done = R"lua(
+local done = redis.call('GET', KEYS[5])
+if done then return {6, done, now} end
+)lua";
+
+constexpr std::string_view acquire_looks = R"lua(
 local alone = not held and (known and not w or not redis.call('ZRANGE', line, '0', '0')[1])
 local grants, stand = alone, nil
 if not alone or rejoins then
 )lua";
 
+// What stand() needs besides.
+constexpr std::string_view stand_alone = R"lua(
+  local place_lease, instance, mode = tonumber(ARGV[5]), ARGV[7], 'w'
+)lua";
+
 constexpr std::string_view acquire_in_line = R"lua(
-  local place_lease = tonumber(ARGV[5])
-  function stand()
-    local mine = tonumber(redis.call('HGET', tix, ticket) or 0)
-    if not mine or mine <= now then
-      local tail = redis.call('ZRANGE', line, '-1', '-1', 'WITHSCORES')[2]
-      redis.call('ZREM', line, ticket)
-      redis.call('ZADD', line, digits(math.max(now, (tonumber(tail) or 0) + 1)), ticket)
-    end
-    redis.call('HSET', tix, ticket, digits(now + place_lease * 1000), ticket .. ':o', ARGV[7] .. ';' .. owner)
-    redis.call('PEXPIRE', line, keep + place_lease)
-    redis.call('PEXPIRE', tix, keep + place_lease)
-  end
   if not held and not alone then
     local first = head(line, tix, now)
     grants = first == nil or first == ticket
@@ -94,32 +55,11 @@ constexpr std::string_view acquire_in_line = R"lua(
 end
 )lua";
 
-constexpr std::string_view acquire_ends = R"lua(
+constexpr std::string_view acquire_grants = R"lua(
 if grants then
-  local since = t[1] .. string.format('%06d', t[2])
-  local before = redis.call('GETSET', floor, since)
-  local last = tonumber(before or 0)
-  local fence, number = now, since
-  if f >= fence then fence = f + 1 end
-  if last and last >= fence then fence = last + 1 end
-  if not last or fence >= 9007199254740992 then
-    if before then redis.call('SET', floor, before) end
-    return {4, last and 'damaged: no fences left' or 'damaged floor'}
-  end
-  if fence > now then
-    local low = fence % 10000000
-    number = string.format('%d%07d', (fence - low) / 10000000, low)
-    redis.call('SET', floor, number)
-  end
-  local marks = rejoins
-  if not alone then
-    if ticket then
-      redis.call('ZREM', line, ticket)
-      redis.call('HDEL', tix, ticket, ticket .. ':o')
-    end
-    marks = marks or redis.call('ZRANGE', line, '0', '0')[1]
-  end
-  if rejoins then stand() end
+)lua";
+
+constexpr std::string_view acquire_ends = R"lua(
   local us = t[2] + ARGV[2] * 1000
   local over = us % 1000000
   redis.call('HSET', rec, 'v', '1:mutex', 'f', number, 'g', id,
@@ -161,10 +101,34 @@ local moved = ours
 if ticket then
   moved = moved or head(line, tix, now) == ticket
   redis.call('ZREM', line, ticket)
-  redis.call('HDEL', tix, ticket, ticket .. ':o')
+  redis.call('HDEL', tix, ticket, ticket .. ':o', ticket .. ':m')
 end
 if moved and (ours or not (g and x > now)) then pcall(wake, line, tix, now) end
 return freed
+)lua";
+
+// The work has ended and left something: a result, or the lock is held off under an id that nobody has. What
+// can fail comes first.
+constexpr std::string_view release_leaves = R"lua(
+local line, tix, ticket = KEYS[2], KEYS[3], ARGV[2] ~= '' and ARGV[2]
+local hold, lasts = tonumber(ARGV[3]), tonumber(ARGV[5])
+local freed, ours = 0, g == id
+if ours and x > now then
+  freed = 1
+  local o = redis.call('HGET', rec, 'o') or ''
+  local since = t[1] .. string.format('%06d', t[2])
+  if lasts > 0 then redis.call('SET', KEYS[4], since .. ';' .. #o .. ';' .. o .. ARGV[6], 'PX', ARGV[5]) end
+  if hold > 0 then
+    ours = false
+    redis.call('HSET', rec, 'g', ARGV[4], 'x', digits(now + hold * 1000), 'o', '-' .. o)
+    redis.call('PEXPIRE', rec, digits(hold + keep))
+  end
+end
+if ours then
+  redis.call('HDEL', rec, 'g', 'x', 's', 'o')
+  if x > now + 3600000000 then redis.call('PEXPIRE', rec, '3600000') end
+end
+if not ticket and not (ours and w) then return freed end
 )lua";
 
 // A record that is not ours in any way is no reason to fail the others of the batch.
@@ -183,23 +147,45 @@ end
 return table.concat(out)
 )lua";
 
+// Of a key whose record is missing nobody's turn comes while grants of it are out. A ticket of another kind
+// than the record has by now gets its turn at the head, so that it asks and is refused.
 constexpr std::string_view renew_tickets_body = R"lua(
-local function renew(rec, line, tix, ticket, lease)
-  local mine = redis.pcall('HGET', tix, ticket)
-  if type(mine) ~= 'string' or (tonumber(mine) or 0) <= now then return 0, -1 end
+local function first_to_end(held)
+  local at = '(' .. digits(now)
+  local n = redis.pcall('ZCOUNT', held, at, '+inf')
+  if type(n) ~= 'number' or n == 0 then return 0, now - 1 end
+  return n, tonumber(redis.call('ZRANGEBYSCORE', held, at, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2])
+end
+local function room(h, held, n, reads)
+  if h[1] == '1:permits' then return (tonumber(h[4] or 0) or 0) - n end
+  if h[1] ~= '1:read_write' or not reads then return n == 0 and 1 or 0 end
+  if n == 0 or not h[5] then return 1000000 end
+  return tonumber(redis.call('ZSCORE', held, h[5]) or 0) > now and 0 or 1000000
+end
+local function renew(rec, line, tix, held, ticket, lease)
+  local mine = redis.pcall('HMGET', tix, ticket, ticket .. ':m')
+  if mine.err or (tonumber(mine[1] or 0) or 0) <= now then return 0, -1 end
+  local place = redis.pcall('ZRANK', line, ticket)
+  if type(place) ~= 'number' then return 0, -1 end
   redis.call('HSET', tix, ticket, digits(now + lease * 1000))
   redis.call('PEXPIRE', line, keep + lease)
   redis.call('PEXPIRE', tix, keep + lease)
-  local h = redis.pcall('HMGET', rec, 'g', 'x')
-  local x = h[1] and tonumber(h[2] or 0) or 0
-  if x > now then return 1, x - now end
-  if head(line, tix, now) == ticket then return 2, -1 end
-  return 1, -1
+  local h = redis.pcall('HMGET', rec, 'v', 'g', 'x', 'l', 'e')
+  local n, ends = 0, h[2] and tonumber(h[3] or 0) or 0
+  if h[1] == '1:mutex' then
+    n = ends > now and 1 or 0
+  else
+    n, ends = first_to_end(held)
+  end
+  local reads = h[1] == '1:read_write' and mine[2] == 's'
+  local free = room(h, held, n, reads)
+  if free > 0 and enters(line, tix, now, ticket, free, reads) then return 2, -1 end
+  return 1, ends > now and ends - now or -1
 end
 local out = {}
-for i = 1, #KEYS / 3 do
-  out[2 * i - 1], out[2 * i] =
-    renew(KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i], ARGV[2 * i - 1], tonumber(ARGV[2 * i]))
+for i = 1, #KEYS / 4 do
+  out[2 * i - 1], out[2 * i] = renew(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i],
+                                     ARGV[2 * i - 1], tonumber(ARGV[2 * i]))
 end
 return out
 )lua";
@@ -214,55 +200,75 @@ pcall(wake, line, tix, now)
 return 1
 )lua";
 
+// Many holders of many keys are shown in part, so that one answer stays within reason.
 constexpr std::string_view look_body = R"lua(
+local room = 10000
 local function tickets(line, tix)
   local out = {}
   if tonumber(ARGV[1]) == 0 then return out end
   local order = redis.pcall('ZRANGE', line, 0, tonumber(ARGV[1]) - 1, 'WITHSCORES')
   for i = 1, #order, 2 do
-    local t = redis.pcall('HMGET', tix, order[i], order[i] .. ':o')
+    local t = redis.pcall('HMGET', tix, order[i], order[i] .. ':o', order[i] .. ':m')
     local x = tonumber(t[1] or 0) or 0
     if x > now then
       local n = #out
       out[n + 1], out[n + 2] = now - order[i + 1], x - now
       out[n + 3] = string.match(t[2] or '', ';(.*)$') or ''
+      out[n + 4] = t[3] or ''
     end
   end
   return out
 end
-local function look(rec, line, tix)
-  local h = redis.pcall('HMGET', rec, 'v', 'g', 'x', 's', 'f', 'o')
+local function holders(rec, held)
+  local most = math.min(1000, math.max(room, 1))
+  local all = redis.pcall('ZRANGEBYSCORE', held, '(' .. digits(now), '+inf', 'WITHSCORES', 'LIMIT', '0',
+                          digits(most))
+  local ids = {}
+  for i = 1, #all, 2 do ids[#ids + 1] = all[i] end
+  if #ids == 0 then return ids end
+  local details, out = redis.call('HMGET', rec, unpack(ids)), {}
+  for i, one in ipairs(ids) do
+    out[3 * i - 2], out[3 * i - 1], out[3 * i] = one, all[2 * i] - now, details[i] or ''
+  end
+  room = room - #ids
+  return out
+end
+local function look(rec, line, tix, held)
+  local h = redis.pcall('HMGET', rec, 'v', 'g', 'x', 's', 'f', 'o', 'l')
   if h.err then return h.err end
   if not h[1] and redis.call('EXISTS', rec) == 0 then return false end
   local waiting = redis.pcall('ZCARD', line)
   if type(waiting) ~= 'number' then waiting = 0 end
-  local x, s = tonumber(h[3] or 0), tonumber(h[4] or 0)
-  if h[1] == '1:mutex' and not (x and s and tonumber(h[5])) then h[1] = 'damaged' end
+  local many = h[1] == '1:read_write' or h[1] == '1:permits'
+  local x, s, l = tonumber(h[3] or 0), tonumber(h[4] or 0), tonumber(h[7] or 0)
+  if (h[1] == '1:mutex' or many) and not (x and s and l and tonumber(h[5])) then h[1], many = 'damaged', false end
   x, s = x or 0, s or 0
-  return {h[1] or '', h[2] or '', x - now, now - s, s, h[5] or '', h[6] or '', waiting, tickets(line, tix)}
+  return {h[1] or '', h[2] or '', x - now, now - s, s, h[5] or '', h[6] or '', waiting, tickets(line, tix),
+          l or 0, many and holders(rec, held) or {}, now}
 end
 local out = {}
-for i = 1, #KEYS / 3 do out[i] = look(KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]) end
+for i = 1, #KEYS / 4 do
+  out[i] = look(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i])
+end
 return out
 )lua";
-
-template <class... Part>
-Script script(Part... parts) {
-    std::string source;
-    (source.append(parts), ...);
-    return Script(std::move(source));
-}
 
 }  // namespace
 
 const DlockScripts& DlockScripts::get() {
+    const auto acquire = [](std::string_view done) {
+        return script(record, acquire_begins, done, acquire_looks, number_tools, head, stand_alone, stand,
+                      acquire_in_line, acquire_grants, new_fence, leave_line, acquire_ends);
+    };
     static const DlockScripts scripts{
-        .acquire = script(record, acquire_begins, number_tools, head, acquire_in_line, acquire_ends),
+        .acquire = acquire({}),
+        .acquire_or_done = acquire(acquire_done),
         .release = script(record, release_begins, head, wake, release_ends),
+        .release_after = script(record, number_tools, release_leaves, head, wake, release_ends),
         .renew_leases = script(clock, number_tools, renew_leases_body),
-        .renew_tickets = script(clock, number_tools, head, renew_tickets_body),
+        .renew_tickets = script(clock, number_tools, walk, enters, renew_tickets_body),
         .force = script(record, head, wake, force_body),
-        .look = script(clock, look_body),
+        .look = script(clock, number_tools, look_body),
     };
     return scripts;
 }

@@ -12,6 +12,8 @@
 ///     dlock:{K}          HASH    the record
 ///     dlock:{K}:line     ZSET    tickets by arrival; only while somebody waits
 ///     dlock:{K}:tickets  HASH    what is known of each ticket; only while somebody waits
+///     dlock:{K}:held     ZSET    who holds, by expiry; only of keys with many holders
+///     dlock:{K}:done     STRING  what work that is done left
 ///     dlock:floor        STRING  the highest fence ever given
 ///
 /// with `{`, `}` and `%` of K as %7B, %7D and %25, so that no key can look like another's parts, and all
@@ -26,6 +28,8 @@ struct Names {
     std::string line;
     std::string tickets;
     explicit Names(std::string_view key);
+    [[nodiscard]] std::string held() const { return record + ":held"; }
+    [[nodiscard]] std::string done() const { return record + ":done"; }
     static Names of_record(std::string name);
 
 private:

@@ -44,7 +44,7 @@ LockInfo lock_info(db::Sqlite& db, const db::Query& row, Moment moment, std::str
     LockInfo info;
     info.key = Key(std::string(row.bytes(key_column)));
     Stored stored = read_lock_row(row, moment, boot);
-    if (stored.holders > 0) stored = load(db, info.key.bytes(), moment, boot);
+    if (stored.others > 0) stored = load(db, info.key.bytes(), moment, boot);
     info.problem = stored.problem;
     if (!stored.newer) info.kind = core::to_string(stored.record.kind);
     if (stored.record.last_fence != 0) info.last_fence = Fence{stored.record.last_fence};

@@ -26,7 +26,7 @@ Error unreadable(const Stored& stored) {
 
 /// core::acquire for a key that is free without a line, as one statement (two for a new key): the commit is
 /// what an acquire costs. The fence is the time wherever that is above the last one, so that nothing need be
-/// read back; the rest is left to the rules. `kind` 0 is core::Kind::mutex.
+/// read back; the rest is left to the rules. Nobody else may hold, whatever the mode.
 std::optional<Fence> acquire_free(db::Sqlite& db, const Shared& shared, const AcquireRequest& request,
                                   std::string_view owner) {
     const Moment moment = Moment::of(shared.loop);
@@ -35,17 +35,21 @@ std::optional<Fence> acquire_free(db::Sqlite& db, const Shared& shared, const Ac
         query.bind(db::Blob{request.subject->key.bytes()}).bind(db::Blob{request.attempt.raw()}).bind(owner);
         query.bind(moment.now).bind(moment.wall).bind(moment.now + to_us(request.lease));
         query.bind(to_us(request.lease)).bind(db::Blob{shared.boot});
+        query.bind(static_cast<std::int64_t>(core::kind_of(request.mode)));
+        query.bind(static_cast<std::int64_t>(request.mode)).bind(std::int64_t{request.permits});
         return query.finish() && db.changes() == 1;
     };
+    const bool nameless = request.mode == core::Mode::permit && request.permits == 0;
     if (granted(
             "UPDATE dlock_locks SET version = version + 1, fence = ?5, held = 1, holder = ?2, owner = ?3, "
-            "since = ?4, wall = ?5, expires = ?6, lease = ?7, boot = ?8, used = ?5 "
-            "WHERE key = ?1 AND kind = 0 AND tickets = 0 AND fence < ?5 "
-            "AND (held = 0 OR (boot = ?8 AND expires <= ?4))") ||
-        granted("INSERT INTO dlock_locks(key, holder, owner, since, wall, expires, lease, boot, fence, used, "
-                "held, "
-                "version, kind, tickets) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?5, ?5, 1, 1, 0, 0 "
-                "FROM dlock_meta WHERE floor < ?5 ON CONFLICT DO NOTHING"))
+            "since = ?4, wall = ?5, expires = ?6, lease = ?7, boot = ?8, used = ?5, mode = ?10, "
+            "holder_fence = ?5 WHERE key = ?1 AND kind = ?9 AND tickets = 0 AND fence < ?5 AND others = 0 "
+            "AND (permits = ?11 OR ?11 = 0) AND (held = 0 OR (boot = ?8 AND expires <= ?4))") ||
+        (!nameless &&
+         granted("INSERT INTO dlock_locks(key, holder, owner, since, wall, expires, lease, boot, fence, "
+                 "used, mode, holder_fence, held, version, kind, tickets, permits) SELECT ?1, ?2, ?3, ?4, "
+                 "?5, ?6, ?7, ?8, ?5, ?5, ?10, ?5, 1, 1, ?9, 0, ?11 FROM dlock_meta WHERE floor < ?5 "
+                 "ON CONFLICT DO NOTHING")))
         return Fence{static_cast<std::uint64_t>(moment.wall)};
     return std::nullopt;
 }
@@ -285,8 +289,7 @@ AcquireAnswer acquire(db::Sqlite& db, const Shared& shared, const AcquireRequest
                       const Asker& asker) {
     const bool keeps_place =
         request.place.line == Place::Line::join && request.place.after_grant == Place::AfterGrant::rejoin;
-    if (!keeps_place && request.mode == core::Mode::exclusive &&
-        request.results == AcquireRequest::Results::ignore)
+    if (!keeps_place && !request.converts && request.results == AcquireRequest::Results::ignore)
         if (const auto fence = acquire_free(db, shared, request, asker.owner))
             return Granted{.fence = fence, .handle = {}, .counted_from = {}};
     return acquire_by_rules(db, shared, request, asker.wakeups);

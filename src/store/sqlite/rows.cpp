@@ -42,17 +42,19 @@ void read_times(const db::Query& row, int since_column, core::Holder& holder, St
 
 void read_holder(const db::Query& row, Stored& stored, Moment moment, std::string_view boot) {
     const auto id = to_id<GrantId>(row.bytes(5));
-    if (!id || row.null(9) || row.null(10) || row.integer(10) < 0) {
+    const auto mode = static_cast<core::Mode>(row.integer(14));
+    if (!id || row.null(9) || row.null(10) || row.integer(10) < 0 || row.integer(15) <= 0 ||
+        core::kind_of(mode) != stored.record.kind) {
         stored.problem = "the holder's columns do not make sense";
         return;
     }
-    core::Holder holder{.id = *id, .fence = Fence{stored.record.last_fence}};
+    stored.first = *id;
+    core::Holder holder{.id = *id, .mode = mode, .fence = Fence{static_cast<std::uint64_t>(row.integer(15))}};
     read_times(row, 7, holder, stored, moment, row.bytes(11) == boot);
     add_holder(stored, std::move(holder), row.bytes(6));
 }
 
-void read_holders(db::Sqlite& db, std::string_view key, Stored& stored, Moment moment,
-                  std::string_view boot) {
+void read_others(db::Sqlite& db, std::string_view key, Stored& stored, Moment moment, std::string_view boot) {
     db::Query row(db,
                   "SELECT holder, mode, fence, owner, since, wall, expires, lease, boot FROM dlock_holders "
                   "WHERE key = ?1 ORDER BY fence");
@@ -92,47 +94,44 @@ void read_ticket(const db::Query& row, Stored& stored, Moment moment, std::strin
                                                  .wake = std::string(row.bytes(2))});
 }
 
-void save_free(db::Sqlite& db, std::string_view key, const core::Record& record, std::int64_t used) {
-    db::Query query(
-        db,
-        "UPDATE dlock_locks SET version = version + 1, held = 0, kind = ?2, fence = ?3, tickets = ?4, "
-        "used = ?5 WHERE key = ?1");
-    query.bind(db::Blob{key}).bind(static_cast<std::int64_t>(record.kind));
-    query.bind(static_cast<std::int64_t>(record.last_fence));
-    query.bind(static_cast<std::int64_t>(record.tickets.size())).bind(used).finish();
-}
-
-void save_held(db::Sqlite& db, std::string_view key, const core::Record& record, std::int64_t used,
-               std::string_view owner, std::string_view boot) {
-    const core::Holder& holder = record.holders.front();
-    db::Query query(
-        db,
-        "INSERT INTO dlock_locks(key, kind, fence, tickets, used, holder, owner, since, wall, expires, "
-        "lease, boot, held, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 1, 1) "
-        "ON CONFLICT (key) DO UPDATE SET version = version + 1, held = 1, kind = ?2, fence = ?3, "
-        "tickets = ?4, used = ?5, holder = ?6, owner = ?7, since = ?8, wall = ?9, expires = ?10, "
-        "lease = ?11, boot = ?12");
+void bind_lock(db::Query& query, std::string_view key, const core::Record& record, std::int64_t used,
+               std::size_t others) {
     query.bind(db::Blob{key}).bind(static_cast<std::int64_t>(record.kind));
     query.bind(static_cast<std::int64_t>(record.last_fence));
     query.bind(static_cast<std::int64_t>(record.tickets.size())).bind(used);
+    query.bind(static_cast<std::int64_t>(others)).bind(std::int64_t{record.permits});
+    query.bind(std::int64_t{record.pinned});
+}
+
+void save_without(db::Sqlite& db, std::string_view key, const core::Record& record, std::int64_t used,
+                  std::size_t others) {
+    db::Query query(
+        db,
+        "INSERT INTO dlock_locks(key, kind, fence, tickets, used, others, permits, pinned, held, version) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 1) ON CONFLICT (key) DO UPDATE SET "
+        "version = version + 1, held = 0, kind = ?2, fence = ?3, tickets = ?4, used = ?5, others = ?6, "
+        "permits = ?7, pinned = ?8");
+    bind_lock(query, key, record, used, others);
+    query.finish();
+}
+
+void save_with(db::Sqlite& db, std::string_view key, const core::Record& record, std::int64_t used,
+               std::size_t others, const core::Holder& holder, std::string_view owner,
+               std::string_view boot) {
+    db::Query query(
+        db,
+        "INSERT INTO dlock_locks(key, kind, fence, tickets, used, others, permits, pinned, holder, owner, "
+        "since, wall, expires, lease, boot, mode, holder_fence, held, version) VALUES (?1, ?2, ?3, ?4, ?5, "
+        "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 1, 1) ON CONFLICT (key) DO UPDATE SET "
+        "version = version + 1, held = 1, kind = ?2, fence = ?3, tickets = ?4, used = ?5, others = ?6, "
+        "permits = ?7, pinned = ?8, holder = ?9, owner = ?10, since = ?11, wall = ?12, expires = ?13, "
+        "lease = ?14, boot = ?15, mode = ?16, holder_fence = ?17");
+    bind_lock(query, key, record, used, others);
     query.bind(db::Blob{holder.id.raw()}).bind(owner);
     query.bind(to_us(holder.since)).bind(static_cast<std::int64_t>(holder.wall_us));
-    query.bind(to_us(holder.expires)).bind(to_us(holder.lease)).bind(db::Blob{boot}).finish();
-}
-
-/// The row of a key that several may hold; its holders are rows of their own.
-void save_shared(db::Sqlite& db, std::string_view key, const core::Record& record, std::int64_t used) {
-    db::Query query(
-        db,
-        "INSERT INTO dlock_locks(key, kind, fence, tickets, used, held, permits, pinned, version) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1) ON CONFLICT (key) DO UPDATE SET "
-        "version = version + 1, held = ?6, fence = ?3, tickets = ?4, used = ?5, permits = ?7, "
-        "pinned = ?8");
-    query.bind(db::Blob{key}).bind(static_cast<std::int64_t>(record.kind));
-    query.bind(static_cast<std::int64_t>(record.last_fence));
-    query.bind(static_cast<std::int64_t>(record.tickets.size())).bind(used);
-    query.bind(static_cast<std::int64_t>(record.holders.size())).bind(std::int64_t{record.permits});
-    query.bind(std::int64_t{record.pinned}).finish();
+    query.bind(to_us(holder.expires)).bind(to_us(holder.lease)).bind(db::Blob{boot});
+    query.bind(static_cast<std::int64_t>(holder.mode));
+    query.bind(static_cast<std::int64_t>(holder.fence.value)).finish();
 }
 
 void save_holder(db::Sqlite& db, std::string_view key, const core::Holder& holder, std::string_view owner,
@@ -164,17 +163,30 @@ const core::Holder* find(const std::vector<core::Holder>& holders, const GrantId
     return found == holders.end() ? nullptr : &*found;
 }
 
-/// What changed.
-void save_holders(db::Sqlite& db, std::string_view key, const Stored& stored, std::string_view boot) {
+std::string owner_text(const Stored& stored, const core::Holder& holder) {
+    return holder.owner ? to_json(*holder.owner) : std::string(owner_of(stored, holder.id));
+}
+
+/// Who stands in the lock's row: whoever stood there, else one that has no row yet.
+const core::Holder* first_of(const Stored& stored) {
+    for (const core::Holder& holder : stored.record.holders)
+        if (stored.first && (holder.id == *stored.first || holder.id == core::held_off(*stored.first)))
+            return &holder;
+    for (const core::Holder& holder : stored.record.holders)
+        if (find(stored.held, holder.id) == nullptr && owner_of(stored, holder.id).empty()) return &holder;
+    return nullptr;
+}
+
+/// What changed of the others.
+void save_others(db::Sqlite& db, std::string_view key, const Stored& stored, const core::Holder* first,
+                 std::string_view boot) {
     const auto& now = stored.record.holders;
     for (const core::Holder& before : stored.held)
-        if (find(now, before.id) == nullptr) drop_holder(db, key, before.id);
+        if (before.id != stored.first && find(now, before.id) == nullptr) drop_holder(db, key, before.id);
     for (const core::Holder& holder : now) {
         const core::Holder* before = find(stored.held, holder.id);
-        if (before != nullptr && *before == holder && !stored.restamped) continue;
-        const std::string owner =
-            holder.owner ? to_json(*holder.owner) : std::string(owner_of(stored, holder.id));
-        save_holder(db, key, holder, owner, boot);
+        if (&holder == first || (before != nullptr && *before == holder && !stored.restamped)) continue;
+        save_holder(db, key, holder, owner_text(stored, holder), boot);
     }
 }
 
@@ -182,17 +194,15 @@ void save_lock(db::Sqlite& db, std::string_view key, const Stored& stored, Momen
                std::string_view boot) {
     const core::Record& record = stored.record;
     const std::int64_t used = moment.wall - (moment.now - to_us(record.touched));
-    if (record.kind != core::Kind::mutex) {
-        // Whose lock was deleted by hand: they learn at their next renewal, and do not come back into this
-        // one.
-        if (!stored.exists) drop_holders(db, key);
-        save_shared(db, key, record, used);
-        return save_holders(db, key, stored, boot);
-    }
-    if (record.holders.empty()) return save_free(db, key, record, used);
-    const core::Holder& holder = record.holders.front();
-    save_held(db, key, record, used,
-              holder.owner ? to_json(*holder.owner) : std::string(owner_of(stored, holder.id)), boot);
+    const core::Holder* first = first_of(stored);
+    const std::size_t others = record.holders.size() - (first != nullptr ? 1 : 0);
+    // Whose lock was deleted by hand: they learn at their next renewal, and do not come back into this one.
+    if (!stored.exists) drop_holders(db, key);
+    if (first == nullptr)
+        save_without(db, key, record, used, others);
+    else
+        save_with(db, key, record, used, others, *first, owner_text(stored, *first), boot);
+    if (others > 0 || stored.others > 0) save_others(db, key, stored, first, boot);
 }
 
 /// A place is kept while the order of the table and the order of the record agree; from the first ticket that
@@ -245,10 +255,8 @@ Stored read_lock_row(const db::Query& row, Moment moment, std::string_view boot)
     stored.record.touched = from_us(moment.now - unused_for);
     stored.record.permits = static_cast<std::uint32_t>(row.integer(12));
     stored.record.pinned = row.integer(13) != 0;
-    if (stored.record.kind != core::Kind::mutex)
-        stored.holders = row.integer(4);
-    else if (row.integer(4) != 0)
-        read_holder(row, stored, moment, boot);
+    stored.others = row.integer(16);
+    if (row.integer(4) != 0) read_holder(row, stored, moment, boot);
     return stored;
 }
 
@@ -259,7 +267,7 @@ Stored load(db::Sqlite& db, std::string_view key, Moment moment, std::string_vie
         lock.bind(db::Blob{key});
         if (lock.row()) stored = read_lock_row(lock, moment, boot);
     }
-    if (stored.holders != 0) read_holders(db, key, stored, moment, boot);
+    if (stored.others != 0) read_others(db, key, stored, moment, boot);
     if (stored.tickets == 0 || !stored.problem.empty()) return stored;
     db::Query row(db,
                   "SELECT place, ticket, wake, since, expires, lease, boot, mode FROM dlock_tickets "

@@ -22,7 +22,8 @@ struct Stored {
     core::Record record;
     std::vector<std::string> owners;  ///< of the holders, as they stand in the tables
     std::vector<core::Holder> held;   ///< likewise
-    std::int64_t holders = 0;         ///< rows of a key that several may hold, as the lock's row counts them
+    std::optional<GrantId> first;     ///< the holder in the lock's row; the others have rows of their own
+    std::int64_t others = 0;          ///< how many those are, as the lock's row counts them
     std::string problem;              ///< why the row cannot be understood; empty when fine
     bool newer = false;               ///< the problem is a kind that this dlock does not know
     bool exists = false;
@@ -40,13 +41,13 @@ struct Stored {
 /// What read_lock_row() reads; the key is the last column.
 inline constexpr const char* select_lock =
     "SELECT kind, fence, tickets, used, held, holder, owner, since, wall, expires, lease, boot, permits, "
-    "pinned, key FROM dlock_locks "
+    "pinned, mode, holder_fence, others, key FROM dlock_locks "
     "WHERE key = ?1";
 inline constexpr const char* select_locks =
     "SELECT kind, fence, tickets, used, held, holder, owner, since, wall, expires, lease, boot, permits, "
-    "pinned, key FROM dlock_locks "
+    "pinned, mode, holder_fence, others, key FROM dlock_locks "
     "WHERE key > ?1 AND key >= ?2 ORDER BY key LIMIT ?3";
-inline constexpr int key_column = 14;
+inline constexpr int key_column = 17;
 Stored read_lock_row(const db::Query& row, Moment moment, std::string_view boot);
 
 /// The whole record. Grants and tickets of another boot get one whole lease from now: nobody can tell how

@@ -19,6 +19,8 @@ CREATE TABLE dlock_locks(
     fence INTEGER NOT NULL,
     held INTEGER NOT NULL,
     holder BLOB,
+    mode INTEGER,
+    holder_fence INTEGER,
     owner TEXT,
     since INTEGER,
     wall INTEGER,
@@ -27,6 +29,7 @@ CREATE TABLE dlock_locks(
     boot BLOB,
     tickets INTEGER NOT NULL,
     used INTEGER NOT NULL,
+    others INTEGER NOT NULL DEFAULT 0,
     permits INTEGER NOT NULL DEFAULT 0,
     pinned INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
