@@ -72,6 +72,7 @@ class Same(Both):
 
 class Different(Both):
     def test_a_command_that_is_not_found(self):
+        self.env["PATH"] = "/usr/bin:/bin"  # a folder in it that this user may not search makes it 126
         self.assertEqual((69, 127), self.run_both([], ["no-such-command"]))
 
     def test_what_the_command_leaves_behind_keeps_flocks_lock_and_not_ours(self):
