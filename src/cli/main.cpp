@@ -10,8 +10,9 @@
 namespace dlock::cli {
 namespace {
 
-constexpr std::array verbs = {&run_verb,  &acquire_verb, &renew_verb,        &release_verb,
-                              &list_verb, &show_verb,    &force_release_verb};
+constexpr std::array verbs = {&run_verb,  &acquire_verb, &renew_verb,         &release_verb,
+                              &list_verb, &show_verb,    &force_release_verb, &doctor_verb,
+                              &scan_verb, &watch_verb,   &bench_verb};
 
 const Verb* find_verb(std::string_view name) {
     if (name == "force-unlock") name = force_release_verb.name;
