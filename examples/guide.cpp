@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The pieces of docs/guide.md, as a program.
+#include <condition_variable>
 #include <cstdio>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <thread>
 
 #include <dlock/dlock.hpp>
 
@@ -101,6 +105,42 @@ bool adopted(const dlock::Client& client, const dlock::Client& other) {
     return lease.held() && lease.release();
 }
 
+/// Work that one of all processes does, and whose result all get.
+bool once(const dlock::Client& client, const dlock::Client& other) {
+    const auto fetch_token = [](dlock::Lease& lease) -> std::string {
+        if (!lease.held()) throw std::runtime_error("lost, so do nothing");
+        return "token";
+    };
+    const auto token = client.once(dlock::Key{"guide/token"}, fetch_token, {.keep = 50min});
+    if (!token) return false;  // lost, unknown_outcome, unavailable, ...
+    std::printf("%s, %s by pid %d\n", token->result.c_str(), token->ran ? "fetched" : "known",
+                static_cast<int>(token->by.pid));
+    return !other.once(dlock::Key{"guide/token"}, fetch_token)->ran;
+}
+
+/// One scheduler on all hosts together.
+void schedule(const dlock::Lease& lease, const std::stop_token& ended) {
+    std::printf("leading, fence %llu\n", static_cast<unsigned long long>(lease.fence()->value));
+    std::mutex mutex;
+    std::condition_variable_any next_job;
+    std::unique_lock lock(mutex);
+    while (!ended.stop_requested()) next_job.wait_for(lock, ended, 10ms, [] { return false; });
+}
+
+void clean_up(const dlock::Lease& lease) {
+    std::puts(lease.held() ? "given up: others lead when this returns"
+                           : "lost: another one may lead already");
+}
+
+bool leads(const dlock::Client& client) {
+    auto election = client.campaign(dlock::Key{"guide/scheduler"}, schedule, clean_up).value();
+    while (!election.leading()) std::this_thread::sleep_for(10ms);
+    const auto who = election.leader().value();  // one look at the store; nobody: none
+    election.resign();                           // clean_up, release, and stand again after 2 s
+    election.stop();                             // for good, as its destructor does
+    return who.has_value();
+}
+
 bool std_mutex(const dlock::Client& client) {
     dlock::StdMutex mutex(client.mutex(dlock::Key{"guide/std"}), {.lease = 10s});
     const std::scoped_lock lock(mutex);
@@ -115,7 +155,7 @@ int main() {
     const auto other = dlock::Client::open(folder.store()).value();
     const bool right = asynchronous(client) && cancelled(client) && by_hand(client) == 3 &&
                        handed_over(client, other) && limited(client) && several(client) &&
-                       adopted(client, other) && std_mutex(client);
+                       adopted(client, other) && once(client, other) && leads(client) && std_mutex(client);
     if (auto closed = client.close(); !closed) std::printf("%s\n", closed.error().message().c_str());
     return right ? 0 : 1;
 }

@@ -2,15 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "dlock/check.hpp"
+#include "dlock/election.hpp"
 #include "dlock/inspect.hpp"
 #include "dlock/mutex.hpp"
 #include "dlock/observer.hpp"
+#include "dlock/once.hpp"
 #include "dlock/options.hpp"
 #include "dlock/scan.hpp"
 #include "dlock/semaphore.hpp"
@@ -56,6 +60,32 @@ public:
     /// `lost` when one that was had already ended while the others were waited for.
     Result<std::vector<Lease>> acquire_all(std::vector<Key> keys, AcquireOptions options = {},
                                            const Context& context = {}) const;
+
+    /// Runs `work` under the lock of the key, unless a call of it here or elsewhere has left its result: then
+    /// gives that. Callers that come while it runs wait for it. What it returns, at most `Lease::most_result`
+    /// bytes, is kept for `options.keep`. When it throws, the lock is released without a result and the
+    /// exception goes on; when this process dies in the middle, the next caller runs it. Ask `lease.held()`
+    /// in it, or give it `lease.lost()`: it must neither release nor detach the lease.
+    /// Errors beside those of `Mutex::try_acquire`: `lost` when the lease was over before the work ended, so
+    /// that nothing is kept; `invalid_argument` when the result is too long, likewise; `unknown_outcome` when
+    /// it was done and the store did not confirm that it has the result; `unsupported` where the store keeps
+    /// none. Blocks; any thread.
+    Result<Outcome> once(const Key& key, const std::function<std::string(Lease& lease)>& work,
+                         const OnceOptions& options = {}, const Context& context = {}) const;
+    /// The same for callers that come together and may share one result, such as a cache that is empty for
+    /// all of them: it is kept for a second only.
+    Result<Outcome> single_flight(const Key& key, const std::function<std::string(Lease& lease)>& work,
+                                  const OnceOptions& options = {}, const Context& context = {}) const;
+    /// The first half of `once` without blocking: `done` is called once, on the delivery thread (as
+    /// `Mutex::start_acquire`), with the lock or the result. The second half is `Lease::finish`.
+    void start_once(const Key& key, const OnceOptions& options, const Context& context,
+                    std::function<void(Result<OnceStart>)> done,
+                    Lease::Deliver deliver = Lease::Deliver::delivery_thread) const;
+
+    /// Stands for the leadership of the key, on a thread of its own (Election). Fails at once for bad
+    /// arguments only; `context.stop` says nothing here.
+    Result<Election> campaign(const Key& key, Election::OnElected on_elected, Election::OnLost on_lost,
+                              const ElectionOptions& options = {}, const Context& context = {}) const;
 
     /// One page of locks. Reads only; uses a connection of its own, so it delays no renewal.
     Result<Page> list(const Filter& filter = {}) const;

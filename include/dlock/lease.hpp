@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 #include "dlock/lease_id.hpp"
 #include "dlock/result.hpp"
@@ -69,6 +71,14 @@ public:
     /// the scenes. A second call gives the first one's answer.
     Result<void> release();
 
+    /// `release()` that leaves the result of the work for callers of `Client::once` on this key (once.hpp):
+    /// they get it for `keep` in place of the lock. Errors, after which none is kept: those of `release()`,
+    /// `lost` also when the lease is just over; `invalid_argument`, with the lock still held, when the result
+    /// has more than `most_result` bytes or `keep` is not 1 ms to 365 days; `unsupported`, likewise. With
+    /// joined Leases the last one leaves it. After `unknown_outcome` it may be kept or not.
+    Result<void> finish(std::string result, std::chrono::milliseconds keep);
+    static constexpr std::size_t most_result = 4096;
+
     /// A further Lease of the same grant, for a part of the work that may outlive this one: same id, same
     /// fence. The last of them to be released or destroyed frees the lock; `release()` of the others answers
     /// at once. `lost` when it is over.
@@ -87,6 +97,7 @@ public:
     void start_release(std::function<void(Result<void>)> done, Deliver deliver = Deliver::delivery_thread);
 
 private:
+    friend class Client;
     friend class SharedMutex;
 
     std::shared_ptr<engine::Engine> engine_;

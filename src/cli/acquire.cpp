@@ -24,11 +24,26 @@ void hand_over(const LeaseId& id, json::object object, const std::optional<std::
         print(id.text() + "\n");
 }
 
+const char* mode_name(Asking::As as) {
+    switch (as) {
+        case Asking::As::writer:
+            return "write";
+        case Asking::As::reader:
+            return "shared";
+        case Asking::As::permit:
+            return "permit";
+        case Asking::As::mutex:
+            break;
+    }
+    return "exclusive";
+}
+
 int perform(const Verb& verb, Call& call) {
     Asking asking;
     std::optional<std::string> file;
     Syntax syntax(verb);
     asking.declare(syntax);
+    asking.declare_mode(syntax);
     syntax.option("--id-file", "FILE", file, "Write the lease id to this file (mode 0600), not to stdout");
     if (const auto done = syntax.parse(call)) return *done;
     if (call.command) throw Failure(errc::invalid_argument, "acquire takes no command; that is dlock run");
@@ -40,6 +55,7 @@ int perform(const Verb& verb, Call& call) {
     json::object object;
     object["key"] = asking.key.text();
     object["fence"] = json_of(lease.fence());
+    object["mode"] = mode_name(asking.as);
     object["publicId"] = lease.id().public_id();
     object["usableForMs"] =
         std::chrono::duration_cast<std::chrono::milliseconds>(lease.usable_until() - BootClock::now())
@@ -63,7 +79,8 @@ const Verb acquire_verb = {
     "  id=$(dlock acquire --lease 5m deploy/web) || exit\n"
     "  ./deploy; echo \"$id\" | dlock release -\n"
     "  dlock acquire --wait 30s --id-file deploy.id deploy/web\n"
-    "  dlock acquire -n --json deploy/web\n",
+    "  dlock acquire -n --json deploy/web\n"
+    "  dlock acquire --permits 3 --id-file slot.id encoders\n",
     perform};
 
 }  // namespace dlock::cli

@@ -21,6 +21,7 @@ struct Start {
     char* const* words;
     char* const* environment;
     const sigset_t* mask;
+    int out;       ///< -1: our stdout
     int terminal;  ///< -1: leave the foreground alone
     int problem;   ///< close-on-exec pipe for errno
     pid_t parent;
@@ -31,6 +32,7 @@ struct Start {
     if (start.terminal >= 0) ::tcsetpgrp(start.terminal, ::getpid());  // SIGTTOU is still blocked
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != start.parent) ::_exit(exit_code::internal);  // killed before the line above
+    if (start.out >= 0) ::dup2(start.out, STDOUT_FILENO);
     pthread_sigmask(SIG_SETMASK, start.mask, nullptr);
     ::execvpe(start.words[0], start.words, start.environment);
     const int problem = errno;
@@ -86,13 +88,13 @@ void Terminal::restore_modes() const noexcept {
 }
 
 Command::Command(const std::vector<std::string>& words, const std::vector<std::string>& environment,
-                 const sigset_t& mask, const Terminal& terminal) {
+                 const Own& own, const Terminal& terminal) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
     const std::vector<char*> argv = pointers(words);
     const std::vector<char*> envp = pointers(environment);
     const int tty = terminal.should_hand_over() ? terminal.fd() : -1;
-    pid_ = launch({argv.data(), envp.data(), &mask, tty, ends[1], ::getpid()});
+    pid_ = launch({argv.data(), envp.data(), &own.mask, own.out, tty, ends[1], ::getpid()});
     const int fork_problem = errno;
     ::close(ends[1]);
     int problem = 0;

@@ -38,9 +38,14 @@ private:
 /// A running command in a process group of its own, which dies with us.
 class Command {
 public:
-    /// Failure 126 or 127 when it cannot be executed. Our signal mask is not the command's: `mask` is.
+    /// What the command does not take over from us as it is.
+    struct Own {
+        const sigset_t& mask;  ///< its signal mask
+        int out = -1;          ///< its stdout; -1: ours
+    };
+    /// Failure 126 or 127 when it cannot be executed.
     Command(const std::vector<std::string>& words, const std::vector<std::string>& environment,
-            const sigset_t& mask, const Terminal& terminal);
+            const Own& own, const Terminal& terminal);
     ~Command();  ///< kills the group if it was not reaped
     Command(const Command&) = delete;
     Command& operator=(const Command&) = delete;

@@ -12,17 +12,25 @@
 namespace dlock::cli {
 namespace {
 
+/// Also `resign`, which is the same said to a leader.
 class ForceRelease {
 public:
+    struct Words {
+        const char* question;
+        const char* done;
+    };
+    explicit ForceRelease(const Words& words) : words_(words) {}
     int perform(const Verb& verb, const Call& call);
 
 private:
     void check() const;
     /// The id that was seen, after a person said yes to it. Nothing when there is nothing to free.
-    [[nodiscard]] std::optional<std::string> ask(const Client& client, const Key& key) const;
+    [[nodiscard]] std::optional<std::string> ask(const Verb& verb, const Client& client,
+                                                 const Key& key) const;
     [[nodiscard]] int tell(const Client& client, const Key& key, const std::string& seen,
                            Forced forced) const;
 
+    const Words words_;
     std::string key_text_;
     std::optional<std::string> seen_;
     Common common_;
@@ -36,18 +44,18 @@ void ForceRelease::check() const {
                                                   "12 hexadecimal digits in lower case");
 }
 
-std::optional<std::string> ForceRelease::ask(const Client& client, const Key& key) const {
+std::optional<std::string> ForceRelease::ask(const Verb& verb, const Client& client, const Key& key) const {
     const LockInfo lock = value_or_fail(client.show(key));
     say(key.text() + " is " + describe(lock));
     if (lock.holders.empty()) return std::nullopt;
     if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1) {
-        Failure failure(
-            errc::invalid_argument,
-            "force-release needs --seen ID, so that it ends the grant you looked at and no other");
+        Failure failure(errc::invalid_argument,
+                        std::string(verb.name) +
+                            " needs --seen ID, so that it ends the grant you looked at and no other");
         failure.free_with = free_command(common_, lock);
         throw failure;
     }
-    say("its holder's work goes on until it notices. End this grant? [y/N]");
+    say(words_.question);
     char answer[16] = {};
     const ssize_t size = ::read(STDIN_FILENO, answer, sizeof answer - 1);
     if (size > 0 && (answer[0] == 'y' || answer[0] == 'Y')) return lock.holders.front().public_id;
@@ -68,7 +76,7 @@ int ForceRelease::tell(const Client& client, const Key& key, const std::string& 
         object["outcome"] = forced == Forced::done ? "done" : "already_free";
         print(object);
     } else {
-        print(key.text() + (forced == Forced::done ? " is freed\n" : " is already free\n"));
+        print(key.text() + (forced == Forced::done ? words_.done : " is already free\n"));
     }
     return exit_code::ok;
 }
@@ -83,10 +91,16 @@ int ForceRelease::perform(const Verb& verb, const Call& call) {
     value_or_fail(key.check());
     check();
     const Client client = open_client(common_, "dlock");
-    const std::optional<std::string> seen = seen_ ? seen_ : ask(client, key);
+    const std::optional<std::string> seen = seen_ ? seen_ : ask(verb, client, key);
     if (!seen) return tell(client, key, "", Forced::already_free);
     return tell(client, key, *seen, value_or_fail(client.force_release(key, *seen)));
 }
+
+constexpr ForceRelease::Words freeing{"its holder's work goes on until it notices. End this grant? [y/N]",
+                                      " is freed\n"};
+constexpr ForceRelease::Words stepping_down{
+    "its command goes on until it notices. Have it step down? [y/N]",
+    " has no leader now; the one it had ends its command at its next renewal\n"};
 
 }  // namespace
 
@@ -96,6 +110,14 @@ const Verb force_release_verb = {
     "Also called force-unlock.",
     "  dlock show billing/close-month\n"
     "  dlock force-release billing/close-month --seen 3f9a04c1be27\n",
-    [](const Verb& verb, Call& call) { return ForceRelease().perform(verb, call); }};
+    [](const Verb& verb, Call& call) { return ForceRelease(freeing).perform(verb, call); }};
+
+const Verb resign_verb = {
+    "resign", "resign [OPTIONS] KEY",
+    "Ask the present leader to step down: its command is ended at its next renewal, and another leads.\n"
+    "It is force-release for a key of dlock lead; the old leader stands again.",
+    "  dlock resign scheduler\n"
+    "  dlock resign scheduler --seen 3f9a04c1be27\n",
+    [](const Verb& verb, Call& call) { return ForceRelease(stepping_down).perform(verb, call); }};
 
 }  // namespace dlock::cli

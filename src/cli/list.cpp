@@ -18,17 +18,26 @@ std::string or_dash(const std::optional<std::chrono::milliseconds>& duration) {
     return duration ? human(*duration) : "-";
 }
 
+/// "exclusive", "shared", "permit, 2 of 3 out", "held off"
+std::string mode_of(const LockInfo& lock, const HolderInfo& holder) {
+    if (holder.held_off) return "held off";
+    if (!lock.permits) return printable(holder.mode);
+    return printable(holder.mode) + ", " + std::to_string(lock.holders.size()) + " of " +
+           std::to_string(*lock.permits) + " out";
+}
+
 void add_rows(const LockInfo& lock, std::vector<Row>& rows) {
     const std::string waiting = std::to_string(lock.waiter_count);
     if (!lock.problem.empty())
-        rows.push_back({lock.key.text(), "! " + printable(lock.problem), "-", "-", "-", waiting, "-"});
+        rows.push_back({lock.key.text(), "! " + printable(lock.problem), "-", "-", "-", "-", waiting, "-"});
     if (lock.problem.empty() && lock.holders.empty())
-        rows.push_back({lock.key.text(), "free", "-", "-",
+        rows.push_back({lock.key.text(), "free", "-", "-", "-",
                         lock.last_fence ? std::to_string(lock.last_fence->value) : "-", waiting, "-"});
     for (const HolderInfo& holder : lock.holders)
-        rows.push_back({lock.key.text(), describe(holder.owner), or_dash(holder.held_for),
-                        or_dash(holder.expires_in), holder.fence ? std::to_string(holder.fence->value) : "-",
-                        waiting, printable(holder.public_id)});
+        rows.push_back({lock.key.text(), describe(holder.owner), mode_of(lock, holder),
+                        or_dash(holder.held_for), or_dash(holder.expires_in),
+                        holder.fence ? std::to_string(holder.fence->value) : "-", waiting,
+                        printable(holder.public_id)});
 }
 
 std::vector<LockInfo> read_all(const Client& client, Filter filter) {
@@ -62,7 +71,7 @@ int perform(const Verb& verb, Call& call) {
         print(object);
         return exit_code::ok;
     }
-    std::vector<Row> rows{{"KEY", "HOLDER", "HELD FOR", "FREE IN", "FENCE", "IN LINE", "ID"}};
+    std::vector<Row> rows{{"KEY", "HOLDER", "MODE", "HELD FOR", "FREE IN", "FENCE", "IN LINE", "ID"}};
     for (const LockInfo& lock : locks) add_rows(lock, rows);
     print(table(rows));
     return exit_code::ok;

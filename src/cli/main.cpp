@@ -10,9 +10,10 @@
 namespace dlock::cli {
 namespace {
 
-constexpr std::array verbs = {&run_verb,  &acquire_verb, &renew_verb,         &release_verb,
-                              &list_verb, &show_verb,    &force_release_verb, &doctor_verb,
-                              &scan_verb, &watch_verb,   &bench_verb};
+constexpr std::array verbs = {&run_verb,     &once_verb,      &lead_verb, &acquire_verb, &renew_verb,
+                              &release_verb, &list_verb,      &show_verb, &watch_verb,   &force_release_verb,
+                              &resign_verb,  &configure_verb, &scan_verb, &doctor_verb,  &bench_verb};
+constexpr std::array with_command = {&run_verb, &once_verb, &lead_verb};
 
 const Verb* find_verb(std::string_view name) {
     if (name == "force-unlock") name = force_release_verb.name;
@@ -70,8 +71,10 @@ bool has(const Call& call, std::string_view word) {
 
 int perform(int count, char** words, Call& call) {
     if (const Verb* verb = split(count, words, call)) {
-        // Elsewhere than in `run`, what is behind -- is only not an option.
-        if (verb != &run_verb && call.command) {
+        // Where there is no command, what is behind -- is only not an option.
+        const bool takes_command =
+            std::find(with_command.begin(), with_command.end(), verb) != with_command.end();
+        if (!takes_command && call.command) {
             call.arguments.emplace_back("--");
             call.arguments.insert(call.arguments.end(), call.command->begin(), call.command->end());
             call.command.reset();

@@ -26,15 +26,6 @@ json::value json_of(const std::optional<milliseconds>& duration) {
     return duration->count();
 }
 
-json::value json_of(std::chrono::system_clock::time_point when) {
-    const std::time_t seconds = std::chrono::system_clock::to_time_t(when);
-    std::tm parts{};
-    if (seconds == 0 || ::gmtime_r(&seconds, &parts) == nullptr) return nullptr;
-    char text[32];
-    return json::string(
-        json::string_view(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)));
-}
-
 void add(json::object& object, const Owner& owner) {
     object["service"] = utf8(owner.service);
     object["host"] = utf8(owner.host);
@@ -47,6 +38,7 @@ void add(json::object& object, const Owner& owner) {
 
 json::object json_of(const WaiterInfo& waiter) {
     json::object object;
+    object["mode"] = utf8(waiter.mode);
     add(object, waiter.owner);
     object["waitedForMs"] = json_of(waiter.waited_for);
     object["expiresInMs"] = json_of(waiter.expires_in);
@@ -115,9 +107,26 @@ json::value json_of(const std::optional<Fence>& fence) {
     return json::string(std::to_string(fence->value));
 }
 
+json::value json_of(std::chrono::system_clock::time_point when) {
+    const std::time_t seconds = std::chrono::system_clock::to_time_t(when);
+    std::tm parts{};
+    if (seconds == 0 || ::gmtime_r(&seconds, &parts) == nullptr) return nullptr;
+    char text[32];
+    return json::string(
+        json::string_view(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)));
+}
+
+json::object json_of(const Owner& owner) {
+    json::object object;
+    add(object, owner);
+    return object;
+}
+
 json::object json_of(const HolderInfo& holder) {
     json::object object;
     object["publicId"] = utf8(holder.public_id);
+    object["mode"] = utf8(holder.mode);
+    object["heldOff"] = holder.held_off;
     add(object, holder.owner);
     object["fence"] = json_of(holder.fence);
     object["heldForMs"] = json_of(holder.held_for);
@@ -130,6 +139,7 @@ json::object json_of(const LockInfo& lock) {
     json::object object;
     object["key"] = lock.key.text();
     object["kind"] = utf8(lock.kind);
+    object["permits"] = lock.permits ? json::value(*lock.permits) : json::value(nullptr);
     json::array holders;
     for (const HolderInfo& holder : lock.holders) holders.push_back(json_of(holder));
     object["holders"] = std::move(holders);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -26,11 +27,14 @@ void say(std::string_view line) noexcept;
 /// Tells of a failure: on stdout as JSON where that was asked for, else on stderr.
 void report(const Failure& failure, bool json) noexcept;
 
+boost::json::object json_of(const Owner& owner);
 boost::json::object json_of(const HolderInfo& holder);
 boost::json::object json_of(const LockInfo& lock);
 /// {"error": {...}} and, where known, who holds the lock.
 boost::json::object json_of(const Failure& failure);
 /// A decimal string, or null.
 boost::json::value json_of(const std::optional<Fence>& fence);
+/// "2026-12-01T03:00:00Z", or null.
+boost::json::value json_of(std::chrono::system_clock::time_point when);
 
 }  // namespace dlock::cli

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <boost/json/object.hpp>
 
 #include "cli/output.hpp"
@@ -17,17 +19,30 @@ std::string line(std::string name, const std::string& value) {
 }
 
 std::string text_of(const HolderInfo& holder) {
-    std::string text = line("holder", describe(holder.owner)) + line("id", holder.public_id);
+    std::string text = line("holder", describe(holder.owner)) + line("id", holder.public_id) +
+                       line("mode", holder.mode == "exclusive" ? "" : holder.mode);
     if (holder.fence) text += line("fence", std::to_string(holder.fence->value));
     if (holder.held_for) text += line("held for", human(*holder.held_for));
-    if (holder.expires_in) text += line("free in", human(*holder.expires_in) + ", unless renewed");
+    if (holder.held_off) text += line("held off", "its work has ended");
+    if (holder.expires_in)
+        text += line("free in", human(*holder.expires_in) + (holder.held_off ? "" : ", unless renewed"));
     return text + line("note", holder.owner.note) + line("business id", holder.owner.biz_id) +
            line("txid", holder.owner.txid);
 }
 
+const char* state_of(const LockInfo& lock) {
+    if (lock.holders.empty()) return "free";
+    const bool works = std::any_of(lock.holders.begin(), lock.holders.end(),
+                                   [](const HolderInfo& holder) { return !holder.held_off; });
+    return works ? "held" : "held off";
+}
+
 std::string text_of(const LockInfo& lock) {
     std::string text = line("key", lock.key.text()) + line("kind", lock.kind) +
-                       line("state", lock.holders.empty() ? "free" : "held") + line("problem", lock.problem);
+                       line("state", state_of(lock)) + line("problem", lock.problem);
+    if (lock.permits)
+        text += line("permits", std::to_string(lock.holders.size()) + " of " + std::to_string(*lock.permits) +
+                                    " are out");
     for (const HolderInfo& holder : lock.holders) text += text_of(holder);
     if (lock.holders.empty() && lock.last_fence)
         text += line("last fence", std::to_string(lock.last_fence->value));
@@ -35,6 +50,7 @@ std::string text_of(const LockInfo& lock) {
     std::size_t place = 0;
     for (const WaiterInfo& waiter : lock.waiters) {
         std::string what = describe(waiter.owner);
+        if (waiter.mode == "shared" || waiter.mode == "write") what += " (" + waiter.mode + ")";
         if (waiter.waited_for) what += " for " + human(*waiter.waited_for);
         if (!waiter.owner.note.empty()) what += ", \"" + waiter.owner.note + "\"";
         text += line("  " + std::to_string(++place), what);

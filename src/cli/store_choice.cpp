@@ -110,9 +110,9 @@ Choice choose(const Common& common) {
 
 }  // namespace
 
-Client open_client(const Common& common, const std::string& service) {
+Client open_client(const Common& common, const std::string& service, const ClientOptions& options) {
     const Choice choice = choose(common);
-    Client client = value_or_fail(Client::open(choice.url, {}, Identity(service)));
+    Client client = value_or_fail(Client::open(choice.url, options, Identity(service)));
     if (choice.reach != Reach::everywhere && !common.local)
         say("the locks of " + printable(choice.url) +
             (choice.reach == Reach::host ? " are for this host only" : " are for this user only") +

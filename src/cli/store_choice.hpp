@@ -16,7 +16,7 @@ struct Common {
 };
 
 /// Opens the store that was chosen, and says on stderr when its locks do not reach beyond this host or user.
-Client open_client(const Common& common, const std::string& service);
+Client open_client(const Common& common, const std::string& service, const ClientOptions& options = {});
 
 /// The URL of the store that open_client() opens, without its password.
 std::string chosen_store(const Common& common);

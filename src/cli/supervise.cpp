@@ -73,6 +73,7 @@ private:
 
     Ending finish() {
         Ending ending;
+        ending.asked_by = asked_by_;
         ending.lost = phase_ != Phase::running || !lease_.held();
         ending.over_limit = over_limit_;
         ending.reason = phase_ != Phase::running ? reason_ : lease_.lost_reason();
@@ -97,6 +98,8 @@ private:
                 resume();
                 return;
             default:
+                if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
+                    asked_by_ = signal;
                 command_.signal_group(signal);
         }
     }
@@ -138,6 +141,7 @@ private:
     TimePoint kill_at_{};
     std::string reason_;
     bool over_limit_ = false;
+    int asked_by_ = 0;
 };
 
 }  // namespace

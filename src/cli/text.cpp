@@ -97,7 +97,13 @@ std::string describe(const Owner& owner) {
 }
 
 std::string describe(const HolderInfo& holder) {
-    std::string text = "held by " + describe(holder.owner);
+    std::string text = holder.mode == "shared"   ? "read by "
+                       : holder.mode == "permit" ? "held (a permit) by "
+                                                 : "held by ";
+    if (holder.held_off) text = "held off after the work of ";
+    text += describe(holder.owner);
+    if (holder.held_off && holder.expires_in) text += ", free in " + human(*holder.expires_in);
+    if (holder.held_off) return text;
     if (holder.held_for) text += " for " + human(*holder.held_for);
     if (holder.expires_in) text += ", free in " + human(*holder.expires_in) + " unless renewed";
     if (!holder.owner.note.empty()) text += ", \"" + printable(holder.owner.note) + "\"";
@@ -110,6 +116,9 @@ std::string describe(const LockInfo& lock) {
         return lock.waiter_count == 0 ? "free by now" : "free by now, others are in line";
     std::string text = describe(lock.holders.front());
     if (lock.holders.size() > 1) text += " and " + std::to_string(lock.holders.size() - 1) + " more";
+    if (lock.permits)
+        text +=
+            ", " + std::to_string(lock.holders.size()) + " of " + std::to_string(*lock.permits) + " permits";
     if (lock.waiter_count > 0) text += "; " + std::to_string(lock.waiter_count) + " in line";
     return text;
 }

@@ -8,8 +8,8 @@
 
 namespace dlock::cli {
 
-/// The words behind the verb. Everything behind the first `--` is the command of `run` and never an option of
-/// ours.
+/// The words behind the verb. Everything behind the first `--` is the command of `run`, `once` and `lead`,
+/// and never an option of ours.
 struct Call {
     std::vector<std::string> arguments;
     std::optional<std::vector<std::string>> command;
@@ -25,6 +25,8 @@ struct Verb {
 };
 
 extern const Verb run_verb;
+extern const Verb once_verb;
+extern const Verb lead_verb;
 extern const Verb acquire_verb;
 extern const Verb renew_verb;
 extern const Verb release_verb;
@@ -35,5 +37,7 @@ extern const Verb doctor_verb;
 extern const Verb scan_verb;
 extern const Verb watch_verb;
 extern const Verb bench_verb;
+extern const Verb resign_verb;
+extern const Verb configure_verb;
 
 }  // namespace dlock::cli

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <future>
 #include <mutex>
 
 #include <unistd.h>
@@ -32,20 +33,30 @@ std::string place(const LockInfo& lock) {
     return {};
 }
 
+/// Which options say how the key is used, for who used it otherwise.
+Error with_hint(Error error) {
+    if (error == errc::limit_differs)
+        error.detail +=
+            " (-s reads and -x writes a read_write key, --permits takes a permit, neither a mutex)";
+    return error;
+}
+
+enum class Want { lock, lock_or_result };
+
 /// One acquisition in progress. The answer comes on a thread of the client.
 class Wait {
 public:
-    Wait(const Client& client, const Asking& asking, Events& events)
-        : client_(client), asking_(asking), events_(events), began_(BootClock::now()) {}
+    Wait(const Client& client, const Asking& asking, Events& events, Want want)
+        : client_(client), asking_(asking), events_(events), want_(want), began_(BootClock::now()) {}
 
-    Lease finish() {
+    OnceStart finish() {
         start();
         events_.alarm_at(began_ + first_message);
         for (;;) {
             const Events::Event event = events_.next();
             if (event.kind == Events::Kind::alarm) tell();
             if (event.kind == Events::Kind::signal) on_signal(event.signal);
-            if (std::optional<Result<Lease>> answer = take()) return settle(*std::move(answer));
+            if (std::optional<Result<OnceStart>> answer = take()) return settle(*std::move(answer));
         }
     }
 
@@ -53,19 +64,41 @@ private:
     void start() {
         Context context = asking_.context;
         context.stop = stop_.get_token();
-        // `direct`: a free lock of a local store is had without waking another thread.
-        client_.mutex(asking_.key)
-            .start_acquire(
-                asking_.options, std::move(context),
-                [this](Result<Lease> answer) {
-                    const std::lock_guard guard(guard_);
-                    answer_.emplace(std::move(answer));
-                    events_.notify();
-                },
-                Lease::Deliver::direct);
+        if (want_ == Want::lock) return start_lock(std::move(context));
+        client_.start_once(
+            asking_.key, {.lock = asking_.options}, context,
+            [this](Result<OnceStart> answer) { put(std::move(answer)); }, Lease::Deliver::direct);
     }
 
-    std::optional<Result<Lease>> take() {
+    /// `direct`: a free lock of a local store is had without waking another thread.
+    void start_lock(Context context) {
+        auto done = [this](Result<Lease> answer) {
+            if (answer) return put(OnceStart(*std::move(answer)));
+            put(std::move(answer).error());
+        };
+        const auto direct = Lease::Deliver::direct;
+        const auto& [key, options] = std::tie(asking_.key, asking_.options);
+        switch (asking_.as) {
+            case Asking::As::mutex:
+                return client_.mutex(key).start_acquire(options, std::move(context), done, direct);
+            case Asking::As::writer:
+                return client_.shared_mutex(key).start_acquire(options, std::move(context), done, direct);
+            case Asking::As::reader:
+                return client_.shared_mutex(key).start_acquire_shared(options, std::move(context), done,
+                                                                      direct);
+            case Asking::As::permit:
+                return client_.semaphore(key, asking_.permits)
+                    .start_acquire(options, std::move(context), done, direct);
+        }
+    }
+
+    void put(Result<OnceStart> answer) {
+        const std::lock_guard guard(guard_);
+        answer_.emplace(std::move(answer));
+        events_.notify();
+    }
+
+    std::optional<Result<OnceStart>> take() {
         const std::lock_guard guard(guard_);
         return std::exchange(answer_, std::nullopt);
     }
@@ -81,14 +114,15 @@ private:
         stop_.request_stop();
     }
 
-    Lease settle(Result<Lease> answer) {
+    OnceStart settle(Result<OnceStart> answer) {
         if (interrupted_by_ != 0) {
-            if (answer) (void)answer->release();
+            if (answer)
+                if (auto* lease = std::get_if<Lease>(&*answer)) (void)lease->release();
             throw Failure(exit_code::signal_base + interrupted_by_, "cancelled",
                           "interrupted while waiting for " + asking_.key.text());
         }
         if (answer) return *std::move(answer);
-        Failure failure(answer.error());
+        Failure failure(with_hint(answer.error()));
         if (failure.exit() == exit_code::not_had) {
             add_holder(failure, client_, asking_.key, asking_.common);
             failure.set_exit(asking_.not_had_exit);
@@ -115,11 +149,12 @@ private:
     const Client& client_;
     const Asking& asking_;
     Events& events_;
+    const Want want_;
     const TimePoint began_;
     std::stop_source stop_;
     int interrupted_by_ = 0;
     std::mutex guard_;
-    std::optional<Result<Lease>> answer_;
+    std::optional<Result<OnceStart>> answer_;
 };
 
 }  // namespace
@@ -138,6 +173,31 @@ void Asking::declare(Syntax& syntax) {
     syntax.common(common);
 }
 
+void Asking::declare_mode(Syntax& syntax) {
+    syntax.flag("-s,--shared", shared_, "As a reader, beside other readers; -x is the writer");
+    syntax.flag("-x,--exclusive", exclusive_, "As the writer of a key that others read with -s");
+    syntax.option("--permits", "N", permits_text_,
+                  "One of N permits of the key; configured: of as many as it has");
+}
+
+void Asking::declare_after(Syntax& syntax) {
+    syntax.option("--hold-off", "DURATION", hold_off_, "Nobody gets the lock for so long after the release");
+    syntax.option("--at-least", "DURATION", at_least_,
+                  "Nobody else gets the lock for so long from the grant on, even if it is released before");
+}
+
+void Asking::check_mode() {
+    if (shared_ + exclusive_ + permits_text_.has_value() > 1)
+        throw Failure(errc::invalid_argument, "-s, -x and --permits exclude each other; give one of them");
+    if (shared_) as = As::reader;
+    if (exclusive_) as = As::writer;
+    if (!permits_text_) return;
+    as = As::permit;
+    if (*permits_text_ == "configured") return;
+    permits = static_cast<std::uint32_t>(
+        parse_number("--permits", *permits_text_, 1, static_cast<int>(Semaphore::most)));
+}
+
 void Asking::check() {
     key = value_or_fail(Key::parse(key_text_));
     value_or_fail(key.check());
@@ -149,6 +209,9 @@ void Asking::check() {
     if (wait_) options.wait = parse_duration("--wait", *wait_, Least::zero);
     if (lease_) options.lease = parse_duration("--lease", *lease_, Least::more_than_zero);
     if (not_had_text_) not_had_exit = parse_number("-E", *not_had_text_, 0, 255);
+    if (hold_off_) options.hold_off = parse_duration("--hold-off", *hold_off_, Least::zero);
+    if (at_least_) options.at_least = parse_duration("--at-least", *at_least_, Least::zero);
+    check_mode();
     context.note = note_.value_or("");
     context.biz_id = biz_.value_or("");
     context.txid = txid_.value_or("");
@@ -157,7 +220,23 @@ void Asking::check() {
 }
 
 Lease acquire(const Client& client, const Asking& asking, Events& events) {
-    return Wait(client, asking, events).finish();
+    return std::get<Lease>(Wait(client, asking, events, Want::lock).finish());
+}
+
+OnceStart acquire_or_result(const Client& client, const Asking& asking, Events& events) {
+    return Wait(client, asking, events, Want::lock_or_result).finish();
+}
+
+std::optional<Outcome> look_for_result(const Client& client, const Asking& asking) {
+    std::promise<std::optional<Outcome>> answer;
+    client.start_once(
+        asking.key, {.lock = asking.options}, asking.context,
+        [&](Result<OnceStart> start) {
+            auto* known = start ? std::get_if<Outcome>(&*start) : nullptr;
+            answer.set_value(known != nullptr ? std::optional(std::move(*known)) : std::nullopt);
+        },
+        Lease::Deliver::direct);
+    return answer.get_future().get();
 }
 
 }  // namespace dlock::cli

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "dlock/election.hpp"
+#include "dlock/once.hpp"
 
 namespace dlock {
 namespace {
@@ -41,6 +43,23 @@ Result<void> AcquireOptions::validate() const {
             return checked;
     if (!wait || *wait == forever) return {};
     return check("wait", *wait, {milliseconds(0), longest, "give 0 (do not wait) to 365 days, or forever"});
+}
+
+Result<void> OnceOptions::validate() const {
+    const Range keep_range{milliseconds(1), longest, "give 1 ms to 365 days"};
+    if (keep)
+        if (auto checked = check("keep", *keep, keep_range); !checked) return checked;
+    if (lock.nested == Nested::join)
+        return Error(errc::invalid_argument,
+                     "nested: work that is done once cannot join a lock, whose "
+                     "release would leave the result; use another key");
+    return lock.validate();
+}
+
+Result<void> ElectionOptions::validate() const {
+    const Range range{milliseconds(0), longest, "give 0 to 365 days"};
+    if (auto checked = check("stand_back", stand_back, range); !checked) return checked;
+    return lock.validate();
 }
 
 Result<void> ClientOptions::validate() const {

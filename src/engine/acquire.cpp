@@ -76,11 +76,25 @@ Result<void> Engine::check_wanted(const Wanted& wanted, const AcquireOptions& op
                      "this store's layout has exclusive locks only, neither readers nor "
                      "permits; use its default layout");
     const bool leaves = wanted.result || options.hold_off > 0ms || options.at_least > 0ms;
-    if (leaves && !capabilities().leaves)
-        return Error(errc::unsupported,
-                     "this store's layout keeps nothing after a release, neither a "
-                     "hold-off nor a result; use its default layout");
-    return {};
+    return leaves ? check_leaves() : Result<void>();
+}
+
+Result<void> Engine::check_leaves() const {
+    if (capabilities().leaves) return {};
+    return Error(errc::unsupported,
+                 "this store's layout keeps nothing after a release, neither a "
+                 "hold-off nor a result; use its default layout");
+}
+
+Result<void> Engine::check(const Key& key, const Wanted& wanted, const AcquireOptions& options,
+                           const Context& context) const {
+    if (auto ok = check_acquire(key, options, context); !ok) return ok;
+    return check_wanted(wanted, options);
+}
+
+void Engine::deliver(std::function<void()> task, Lease::Deliver how) {
+    if (how == Lease::Deliver::direct || inert()) return task();
+    host_->deliver(std::move(task));
 }
 
 std::shared_ptr<const Owner> Engine::owner_of(const Context& context) const {
@@ -125,13 +139,9 @@ Result<Lease> Engine::acquire(const Key& key, const Wanted& wanted, const Acquir
 
 void Engine::start_acquire(const Key& key, const Wanted& wanted, const AcquireOptions& options,
                            const Context& context, AcquireDone done, Lease::Deliver deliver) {
-    auto ok = check_acquire(key, options, context);
-    if (ok) ok = check_wanted(wanted, options);
-    if (!ok) {
-        if (deliver == Lease::Deliver::direct || inert()) return done(std::move(ok).error());
-        host_->deliver([done = std::move(done), error = std::move(ok).error()] { done(error); });
-        return;
-    }
+    if (auto ok = check(key, wanted, options, context); !ok)
+        return this->deliver([done = std::move(done), error = std::move(ok).error()] { done(error); },
+                             deliver);
     const TimePoint start = now();
     auto attempt = make_attempt(key, wanted, options, context, start);
     attempt->done = std::move(done);

@@ -61,6 +61,12 @@ public:
     Result<Lease> acquire(const Key& key, const Wanted& wanted, const AcquireOptions& options,
                           const Context& context);
 
+    /// What is wrong with the arguments of start_acquire().
+    [[nodiscard]] Result<void> check(const Key& key, const Wanted& wanted, const AcquireOptions& options,
+                                     const Context& context) const;
+    /// Runs user code where the caller wants it.
+    void deliver(std::function<void()> task, Lease::Deliver how);
+
     /// By one of its Leases; `parted`: that one has let go while others went on, here or before.
     void start_release(const std::shared_ptr<LeaseState>& lease, std::atomic<bool>& parted, ReleaseDone done,
                        Lease::Deliver deliver);
@@ -69,6 +75,8 @@ public:
     /// One Lease more of the grant. False when it is not held any more.
     [[nodiscard]] bool join(LeaseState& lease);
     Result<void> convert(const std::shared_ptr<LeaseState>& lease, core::Mode mode);
+    /// Has the release of a held lease leave this.
+    Result<void> leave(LeaseState& lease, std::string result, std::chrono::milliseconds keep);
     /// By any client of the process.
     [[nodiscard]] static bool held_in_process(const Key& key);
     void detach(LeaseState& lease);
@@ -117,6 +125,7 @@ private:
     [[nodiscard]] Result<void> check_acquire(const Key& key, const AcquireOptions& options,
                                              const Context& context) const;
     [[nodiscard]] Result<void> check_wanted(const Wanted& wanted, const AcquireOptions& options) const;
+    [[nodiscard]] Result<void> check_leaves() const;
     [[nodiscard]] AttemptPtr make_attempt(const Key& key, const Wanted& wanted, const AcquireOptions& options,
                                           const Context& context, TimePoint at) const;
     [[nodiscard]] std::shared_ptr<const Owner> owner_of(const Context& context) const;
@@ -190,6 +199,7 @@ private:
     void begin_release(const LeasePtr& lease, TimePoint at, Effects& effects);
     static void leave_behind(LeaseState& lease, core::After& after, TimePoint at);
     static Result<void> released(const Result<store::Released>& answer);
+    static Result<void> ended_by_us(const core::After& after);
     static Result<void> outcome_of(const LeaseState& lease);
 
     void tell(Event event, Effects& effects);

@@ -96,6 +96,18 @@ Result<void> Engine::convert(const LeasePtr& lease, core::Mode mode) {
     return {};
 }
 
+Result<void> Engine::leave(LeaseState& lease, std::string result, std::chrono::milliseconds keep) {
+    if (auto ok = usable(); !ok) return ok;
+    if (auto ok = check_leaves(); !ok) return ok;
+    const Error over(errc::lost, "the lease was over before the work ended; its result is not kept");
+    if (!lease.held()) return over;
+    const std::lock_guard lock(mutex_);
+    if (lease.phase != LeaseState::Phase::held) return over;
+    lease.result = std::move(result);
+    lease.keep = keep;
+    return {};
+}
+
 }  // namespace dlock::engine
 
 namespace dlock {

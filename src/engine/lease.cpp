@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "dlock/once.hpp"
 #include "engine/engine.hpp"
 #include "engine/gate.hpp"
 
@@ -62,6 +63,17 @@ Result<void> Lease::release() {
     });
     if (released) parted_ = true;  // nothing is left to be dropped
     return released;
+}
+
+Result<void> Lease::finish(std::string result, std::chrono::milliseconds keep) {
+    if (result.size() > most_result)
+        return Error(errc::invalid_argument, "result: " + std::to_string(result.size()) +
+                                                 " bytes is more than the limit of " +
+                                                 std::to_string(most_result) + "; keep it elsewhere");
+    if (auto ok = OnceOptions{.keep = keep}.validate(); !ok) return ok;
+    if (parted_) return Error(errc::lost, "it is released already; the result is not kept");
+    if (auto ok = engine_->leave(*state_, std::move(result), keep); !ok) return ok;
+    return release();
 }
 
 LeaseId Lease::detach() {

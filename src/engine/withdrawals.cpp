@@ -161,8 +161,9 @@ void Engine::begin_release(const LeasePtr& lease, TimePoint at, Effects& effects
                                                    Effects& more) {
         // It was held when we first asked for that: the call without answer did it, or its time ran out
         // since.
-        const bool by_us = answer && raw->may_be_done && at < usable_until;
-        const auto result = by_us ? Result<void>() : released(answer);
+        const bool gone = answer && *answer == store::Released::not_owner;
+        const bool by_us = gone && raw->may_be_done && at < usable_until;
+        const auto result = by_us ? ended_by_us(raw->request.after) : released(answer);
         if (const auto alive = std::static_pointer_cast<LeaseState>(weak.lock())) {
             alive->phase = LeaseState::Phase::released;
             alive->release_result = result;
@@ -184,6 +185,11 @@ Result<void> Engine::released(const Result<store::Released>& answer) {
     if (*answer == store::Released::released) return {};
     return Error(errc::not_owner,
                  "the grant had ended before the release, so the work may have overlapped another's");
+}
+
+Result<void> Engine::ended_by_us(const core::After& after) {
+    if (!after.result) return {};
+    return Error(errc::unknown_outcome, "the grant has ended, with its result or without it");
 }
 
 Result<void> Engine::outcome_of(const LeaseState& lease) {

@@ -36,7 +36,7 @@ class AcquireRenewRelease(Case):
 
     def test_json(self):
         answer = self.json("acquire", "--lease", "10s", "k")
-        self.assertEqual({"key", "fence", "publicId", "usableForMs", "id"}, set(answer))
+        self.assertEqual({"key", "fence", "mode", "publicId", "usableForMs", "id"}, set(answer))
         self.assertIsInstance(answer["fence"], str)
         self.assertTrue(9000 <= answer["usableForMs"] < 10000, answer)
         holder = self.show()["holders"][0]

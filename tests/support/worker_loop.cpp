@@ -54,6 +54,7 @@ private:
         std::stop_source stop;
         std::optional<Lease> lease;
         std::optional<std::stop_callback<std::function<void()>>> lost;
+        std::optional<Election> election;
     };
 
     void say(std::string line) { output_->say(std::move(line)); }
@@ -67,6 +68,7 @@ private:
     Result<Lease> try_in_mode(const Key& key, AcquireOptions options);
     void start_in_mode(const Key& key, AcquireOptions options, Context context,
                        std::function<void(Result<Lease>)> done);
+    void campaign(std::istream& words);
     void with_id(const std::string& verb, std::istream& words);
     void with_lease(const std::string& verb, const std::string& name);
     Slot& slot(const std::string& name) {
@@ -202,6 +204,22 @@ void WorkerLoop::load(std::istream& words) {
     say("loaded " + std::to_string(rounds));
 }
 
+void WorkerLoop::campaign(std::istream& words) {
+    std::string name;
+    milliseconds::rep lease = 0;
+    words >> name >> lease;
+    auto election = client_->campaign(
+        rest_as_key(words),
+        [this, name](const Lease& had, const std::stop_token&) {
+            const auto fence = had.fence();
+            say("elected " + name + ' ' + std::to_string(fence ? fence->value : 0) + ' ' + now());
+        },
+        [this, name](const Lease&) { say("ended " + name + ' ' + now()); },
+        {.lock = {.lease = milliseconds(lease)}, .stand_back = 100ms});
+    if (!election) return say("failed " + word(election.error()) + ' ' + election.error().detail);
+    slot(name).election.emplace(std::move(*election));
+}
+
 void WorkerLoop::with_id(const std::string& verb, std::istream& words) {
     milliseconds::rep lease = 0;
     if (verb == "renew_id") words >> lease;
@@ -217,6 +235,11 @@ void WorkerLoop::with_lease(const std::string& verb, const std::string& name) {
     Slot& mine = slot(name);
     if (verb == "cancel") {
         mine.stop.request_stop();
+    } else if (verb == "resign") {
+        mine.election->resign();
+    } else if (verb == "stop") {
+        mine.election->stop();
+        say("stopped " + name);
     } else if (!mine.lease) {
         say("failed nothing held in " + name);
     } else if (verb == "held") {
@@ -247,6 +270,8 @@ bool WorkerLoop::obey(const std::string& line) {
         acquire(words);
     } else if (verb == "load") {
         load(words);
+    } else if (verb == "campaign") {
+        campaign(words);
     } else if (verb == "as") {
         as(words);
     } else if (verb == "share") {

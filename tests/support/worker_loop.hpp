@@ -24,6 +24,9 @@ namespace dlock::testing {
 ///     release_id ID                         released_id ok|CODE
 ///     load ROUNDS LEASE FILE KEY            loaded ROUNDS | failed CODE DETAIL
 ///     share ROUNDS LEASE FILE KEY           the same, in the mode that was said
+///     campaign SLOT LEASE KEY               later, each time: elected SLOT FENCE NOW, then ended SLOT NOW
+///     resign SLOT
+///     stop SLOT                             stopped SLOT
 ///     close                                 closed ok|CODE
 ///
 /// Every event of the client is a line "event KIND KEY".
