@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The pieces of docs/recipes/, as a program. It ends with 0 when each does what its page says.
+/// usage: recipes [STORE-URL]; without one: an SQLite file in a temporary folder.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -239,10 +240,11 @@ void expect(bool right, const char* recipe) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
     const examples::TempFolder folder;
-    const auto client = dlock::Client::open(folder.store()).value();
-    const auto other = dlock::Client::open(folder.store()).value();
+    const std::string store = count > 1 ? arguments[1] : folder.store();
+    const auto client = dlock::Client::open(store).value();
+    const auto other = dlock::Client::open(store).value();
     expect(mutual_exclusion(client, other), "mutual exclusion");
     expect(readers_and_writers(client, other), "readers and writers");
     expect(upgrades(client), "upgrade");

@@ -3,10 +3,11 @@
 import os
 import shutil
 import signal
+import time
 import unittest
 
 import servers
-from support import LIMIT, Case, Redis
+from support import LIMIT, Case, Redis, Running
 
 SAMPLES = os.path.join(os.environ["DLOCK_SOURCE"], "examples", "fencing")
 TABLE = "CREATE TABLE accounts(id BIGINT PRIMARY KEY, balance BIGINT, fence BIGINT NOT NULL DEFAULT 0{})"
@@ -198,6 +199,78 @@ def add(kind):
 
 for one in (Sqlite, Postgresql, Mysql, RedisHash, Http, File, FileByName):
     add(one)
+
+
+class Concurrent(Case):
+    """A late write that is on its way while the later holder's transaction is open."""
+
+    def late_write_waits(self, resource, client, blocked, fence=200, env=None):
+        """Its exit code, and what it said."""
+        later = Running([*client], self.env)
+        self.addCleanup(later.end)
+        later.process.stdin.write(b"START TRANSACTION;\n"
+                                  b"UPDATE accounts SET balance = 200, fence = %d WHERE id = 17;\n"
+                                  b"SELECT 'written';\n" % fence)
+        later.process.stdin.flush()
+        later.out.until("written")
+        late = Running(resource.command(50), self.env | {"DLOCK_FENCE": str(fence - 1)} | (env or {}))
+        self.addCleanup(late.end)
+        end = time.monotonic() + LIMIT
+        while resource.run(*client, *blocked) != "1":
+            self.assertLess(time.monotonic(), end, "the late write does not wait")
+            self.assertIsNone(late.process.poll(), "the late write does not wait")
+        later.process.stdin.write(b"COMMIT;\n")
+        later.close_stdin()
+        self.assertEqual(0, later.wait())
+        code = late.wait()
+        self.assertEqual("200", resource.read())
+        return code, late.process.stderr.read().decode()
+
+    def test_postgresql_checks_the_condition_on_the_row_it_waited_for(self):
+        resource = Postgresql(self)
+        resource.copy(conditional=True)
+        resource.start()
+        blocked = ["-c", "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"]
+        code, said = self.late_write_waits(resource, ["psql", "-XqAt"], blocked)
+        self.assertEqual(1, code, said)
+        self.assertIn("refused", said)
+        code, said = self.late_write_waits(resource, ["psql", "-XqAt"], blocked, 400, {
+            "PGOPTIONS": "-c default_transaction_isolation=repeatable\\ read"})
+        self.assertEqual(3, code, said)
+        self.assertIn("could not serialize", said)
+
+    def test_mariadb_checks_the_condition_on_the_row_it_waited_for(self):
+        resource = Mysql(self)
+        resource.copy(conditional=True)
+        resource.start()
+        # Not innodb_lock_waits: that is a copy which is not renewed while one asks again and again.
+        blocked = ["-e", "SELECT count(*) FROM information_schema.processlist WHERE state = 'Updating'"]
+        code, said = self.late_write_waits(resource, ["mariadb", "-BN", "--unbuffered"], blocked)
+        self.assertEqual(1, code, said)
+        self.assertIn("refused", said)
+
+
+class NewRow(Case):
+    def check(self, resource, write):
+        resource.start()
+        statement = os.path.join(SAMPLES, "new_row.sql")
+        done = [write(statement, balance, fence) for balance, fence in ((1, 5), (2, 7), (3, 6), (4, 7))]
+        self.assertEqual(["18", "18", "", "18"], done)
+        self.assertEqual("4", resource.run(*resource.client, READ.replace("17", "18")))
+
+    def test_sqlite(self):
+        resource = Sqlite(self)
+        resource.client = ["sqlite3", self.path("accounts.db")]
+        self.check(resource, lambda statement, balance, fence: resource.run(
+            "sqlite3", "-cmd", ".parameter set :id 18", "-cmd", f".parameter set :balance {balance}",
+            "-cmd", f".parameter set :fence {fence}", self.path("accounts.db"), f".read {statement}"))
+
+    def test_postgresql(self):
+        resource = Postgresql(self)
+        resource.client = ["psql", "-XqAt", "-c"]
+        self.check(resource, lambda statement, balance, fence: resource.run(
+            "psql", "-XqAt", "-v", "id=18", "-v", f"balance={balance}", "-v", f"fence={fence}", "-f",
+            statement))
 
 
 class RowCount(Case):

@@ -70,6 +70,19 @@ class Same(Both):
         self.assertEqual((0, 0), self.run_both(["-n"], ["true"]))
 
 
+class Shared(Both):
+    def test_readers_together_and_a_writer_alone(self):
+        flock, dlock = self.begin("flock", "-s", self.file, *HOLD), self.start("run", "-s", "k", "--", *HOLD)
+        flock.out.line()
+        dlock.out.line()
+        self.assertEqual((0, 0), self.run_both(["-s", "-n"], ["true"]))
+        self.assertEqual((1, 75), self.run_both(["-x", "-n"], ["true"]))
+
+    def test_with_dlock_a_writer_says_so_too(self):
+        self.assertEqual((0, 0), self.run_both(["-s"], ["true"]))
+        self.assertEqual((0, 78), self.run_both([], ["true"]))
+
+
 class Different(Both):
     def test_a_command_that_is_not_found(self):
         self.env["PATH"] = "/usr/bin:/bin"  # a folder in it that this user may not search makes it 126

@@ -80,6 +80,11 @@ class Webhook(Jobs):
         other = self.start_job("webhook", "4712", "d2")
         self.assertEqual("ready 4712 d2", other.out.line())
 
+    def test_names_that_are_no_names_are_refused(self):
+        self.stand_in("handle", self.HANDLE)
+        self.assertExit(64, self.job("webhook", "../4711", "d1"))
+        self.assertEqual([], self.lines("handled"))
+
     def test_a_delivery_that_failed_is_tried_again(self):
         self.stand_in("handle", "exit 4")
         self.assertExit(4, self.job("webhook", "4711", "d1"))

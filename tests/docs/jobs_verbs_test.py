@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/jobs.md: the samples with `once`, `lead`, `--permits` and `--once-per`."""
+"""docs/jobs.md: the samples with `once`, `lead`, `--permits`, `--once-per`."""
 import signal
 import unittest
 
@@ -14,12 +14,18 @@ class Nightly(Jobs):
         self.assertExit(0, self.job("nightly"))  # a node whose clock is late
         self.assertEqual(["made"], self.lines("reports"))
 
+    def test_the_next_node_makes_up_for_one_that_failed(self):
+        self.stand_in("make-report", "mkdir failed 2>/dev/null && exit 4; echo made >>reports")
+        running = [self.start_job("nightly") for _ in range(3)]
+        self.assertEqual([0, 0, 4], sorted(one.wait(60) for one in running))
+        self.assertEqual(["made"], self.lines("reports"))
+
 
 class Migrate(Jobs):
     def test_done_once_and_again_only_after_it_failed(self):
         self.stand_in("run-migration", "exit 4")
         self.assertExit(4, self.job("migrate", "0042"))
-        self.stand_in("run-migration", 'echo "$1" >>migrations')
+        self.stand_in("run-migration", 'echo "$1" >>migrations; seq 2000')  # more than what is kept
         running = [self.start_job("migrate", "0042") for _ in range(3)]
         self.assertEqual([0] * 3, [one.wait(60) for one in running])
         self.assertExit(0, self.job("migrate", "0042"))
@@ -44,8 +50,13 @@ class Leader(Jobs):
         first.out.line()
         second = self.start_job("leader")
         second.err.line()
-        self.assertExit(0, self.dlock("resign", "scheduler"))
+        seen = self.show("scheduler")["holders"][0]["publicId"]
+        self.assertExit(0, self.dlock("resign", "scheduler", "--seen", seen))
         self.assertEqual("ready ", second.out.line())
+
+    def test_it_ends_with_its_command(self):
+        self.stand_in("scheduler", "exit 3")
+        self.assertExit(3, self.job("leader"))
 
 
 class Limit(Jobs):
@@ -64,7 +75,16 @@ class Limit(Jobs):
         self.assertExit(0, self.job("limit", "a"))
         self.assertExit(78, self.dlock("run", "--permits", "4", "encoder", "--", "true"))
         self.assertExit(0, self.dlock("configure", "encoder", "--permits", "4"))
-        self.assertExit(0, self.dlock("run", "--permits", "4", "encoder", "--", "true"))
+        self.assertExit(0, self.dlock("run", "--permits", "configured", "encoder", "--", "true"))
+
+
+class Refresh(Jobs):
+    def test_many_ask_and_one_fetches(self):
+        self.stand_in("fetch-rates", "echo fetched >>fetches; echo '{}'")
+        running = [self.start_job("refresh_small") for _ in range(6)]
+        self.assertEqual([0] * 6, [one.wait(60) for one in running])
+        self.assertEqual(["{}"] * 6, [one.out.line() for one in running])
+        self.assertEqual(["fetched"], self.lines("fetches"))
 
 
 if __name__ == "__main__":
