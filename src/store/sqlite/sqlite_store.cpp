@@ -128,11 +128,11 @@ public:
     [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
 
     void acquire(const AcquireRequest& request, Call call, Completion<AcquireAnswer> done) override {
-        plan_clean_up();
         write(
             call,
             [this, request](db::Sqlite& db) {
                 const Asker asker{.owner = owner_json_.of(request.subject->owner), .wakeups = wakeups_};
+                plan_clean_up();  // here, where the database is: tidying makes none
                 return sqlite::acquire(db, shared_, request, asker);
             },
             std::move(done));
