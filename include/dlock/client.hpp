@@ -9,12 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "dlock/check.hpp"
 #include "dlock/election.hpp"
 #include "dlock/inspect.hpp"
 #include "dlock/mutex.hpp"
 #include "dlock/observer.hpp"
 #include "dlock/once.hpp"
 #include "dlock/options.hpp"
+#include "dlock/scan.hpp"
 #include "dlock/semaphore.hpp"
 #include "dlock/shared_mutex.hpp"
 
@@ -108,6 +110,23 @@ public:
     /// fence is.
     Result<Lease> adopt(const LeaseId& id, const AcquireOptions& options = {},
                         const Context& context = {}) const;
+
+    /// Looks whether the store can keep locks as it should: reach, rights, clock, eviction, persistence,
+    /// replication, files. Changes nothing, and delays no renewal. Blocks up to three call time-outs, at
+    /// least 3 s. An error (`unavailable`, `unauthorized`, ...) when the store could not be asked at all;
+    /// what it cannot tell is a finding. Any thread.
+    Result<std::vector<Finding>> check() const;
+
+    /// One bounded step through the whole store, in search of locks of any program: see `FoundLock`. Reads
+    /// only, and never all at once; go on with `next` until it is empty. A lock that comes or goes meanwhile
+    /// may be missed or come twice. Blocks up to 10 s. `unsupported` where the store is only dlock's own
+    /// (memory): use `list`. Any thread.
+    Result<ScanPage> scan(const ScanRequest& request = {}) const;
+
+    /// Drops what the store remembers of a key that is free, before it does so by itself (an hour after the
+    /// last use): for throw-away keys. Fences of the key still rise. A key that is held or waited for stays
+    /// as it is. Blocks up to the call time-out. Any thread.
+    Result<void> forget(const Key& key) const;
 
     /// Ends every wait with `cancelled`, releases every lease, waits at most `ClientOptions::close_within`
     /// for the store's answers, then stops the thread. Every Lease of the client reads as not held

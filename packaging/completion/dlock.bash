@@ -34,7 +34,7 @@ _dlock() {
         [[ $previous == --store ]] || _dlock_words "$verbs"$'\n--help\n--version\n--store'
         return
     fi
-    help=$("$dlock" "$verb" --help 2>/dev/null | sed -n '/^Positionals/,/^Examples/s/^  \([^ ].*\)/\1/p')
+    help=$("$dlock" "$verb" --help 2>/dev/null | sed -n '/^[PO][a-z]*s:*$/,/^Examples/s/^  \([^ ].*\)/\1/p')
     if [[ $previous == -* && $'\n'"$help" =~ [$'\n',]"$previous"[^\ ]*\ ([A-Z]+)\ \  ]]; then
         [[ ${BASH_REMATCH[1]} == FILE ]] && mapfile -t COMPREPLY < <(compgen -f -- "$current")
     elif [[ $current == -* ]]; then

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
 #include "cli/output.hpp"
 #include "cli/syntax.hpp"
+#include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "cli/units.hpp"
 #include "cli/verbs.hpp"
 
 namespace dlock::cli {
 namespace {
-
-using Row = std::array<std::string, 8>;
 
 std::string or_dash(const std::optional<std::chrono::milliseconds>& duration) {
     return duration ? human(*duration) : "-";
@@ -40,26 +38,6 @@ void add_rows(const LockInfo& lock, std::vector<Row>& rows) {
                         or_dash(holder.held_for), or_dash(holder.expires_in),
                         holder.fence ? std::to_string(holder.fence->value) : "-", waiting,
                         printable(holder.public_id)});
-}
-
-/// Columns as wide as their widest text, counted in characters.
-std::string table(const std::vector<Row>& rows) {
-    const auto width = [](const std::string& text) {
-        return static_cast<std::size_t>(
-            std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-    };
-    std::array<std::size_t, std::tuple_size_v<Row>> widths{};
-    for (const Row& row : rows)
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
-    std::string text;
-    for (const Row& row : rows) {
-        for (std::size_t i = 0; i < row.size(); ++i) {
-            text += row[i];
-            if (i + 1 < row.size()) text.append(widths[i] - width(row[i]) + 2, ' ');
-        }
-        text += '\n';
-    }
-    return text;
 }
 
 std::vector<LockInfo> read_all(const Client& client, Filter filter) {

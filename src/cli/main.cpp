@@ -10,9 +10,9 @@
 namespace dlock::cli {
 namespace {
 
-constexpr std::array verbs = {&run_verb,           &once_verb,    &lead_verb,     &acquire_verb,
-                              &renew_verb,         &release_verb, &list_verb,     &show_verb,
-                              &force_release_verb, &resign_verb,  &configure_verb};
+constexpr std::array verbs = {&run_verb,     &once_verb,      &lead_verb, &acquire_verb, &renew_verb,
+                              &release_verb, &list_verb,      &show_verb, &watch_verb,   &force_release_verb,
+                              &resign_verb,  &configure_verb, &scan_verb, &doctor_verb,  &bench_verb};
 constexpr std::array with_command = {&run_verb, &once_verb, &lead_verb};
 
 const Verb* find_verb(std::string_view name) {

@@ -12,6 +12,7 @@
 #include "cli/files.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
+#include "store/url.hpp"
 
 namespace dlock::cli {
 namespace {
@@ -117,6 +118,12 @@ Client open_client(const Common& common, const std::string& service, const Clien
             (choice.reach == Reach::host ? " are for this host only" : " are for this user only") +
             " (--local leaves out this line)");
     return client;
+}
+
+std::string chosen_store(const Common& common) {
+    const std::string url = choose(common).url;
+    const auto parsed = store::Url::parse(url);
+    return parsed ? parsed->redacted() : url.substr(0, url.find(':'));
 }
 
 std::string free_command(const Common& common, const LockInfo& lock) {

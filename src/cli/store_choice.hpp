@@ -18,6 +18,9 @@ struct Common {
 /// Opens the store that was chosen, and says on stderr when its locks do not reach beyond this host or user.
 Client open_client(const Common& common, const std::string& service, const ClientOptions& options = {});
 
+/// The URL of the store that open_client() opens, without its password.
+std::string chosen_store(const Common& common);
+
 /// "dlock force-release KEY --seen ID", ready for a shell, with the store where it was named on the command
 /// line.
 std::string free_command(const Common& common, const LockInfo& lock);

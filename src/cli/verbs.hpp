@@ -33,6 +33,10 @@ extern const Verb release_verb;
 extern const Verb list_verb;
 extern const Verb show_verb;
 extern const Verb force_release_verb;
+extern const Verb doctor_verb;
+extern const Verb scan_verb;
+extern const Verb watch_verb;
+extern const Verb bench_verb;
 extern const Verb resign_verb;
 extern const Verb configure_verb;
 

@@ -18,7 +18,7 @@ Result<Answer> Engine::blocking(std::chrono::milliseconds limit, errc silent, St
     }
     auto gate = std::make_shared<Gate<Result<Answer>>>(now() + limit);
     auto answer = gate->ask([&] { start([gate](Result<Answer> got) { gate->put(std::move(got)); }); });
-    if (answer) return std::move(*answer);
+    if (answer) return *std::move(answer);
     return Error(silent, "the store did not answer within " + std::to_string(limit.count()) + " ms");
 }
 

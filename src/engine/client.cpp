@@ -83,6 +83,12 @@ Result<Lease> Client::adopt(const LeaseId& id, const AcquireOptions& options, co
     return Lease(engine_->shared_from_this(), std::move(*lease));
 }
 
+Result<std::vector<Finding>> Client::check() const { return engine_->check(); }
+
+Result<ScanPage> Client::scan(const ScanRequest& request) const { return engine_->scan(request); }
+
+Result<void> Client::forget(const Key& key) const { return engine_->forget(key); }
+
 Result<void> Client::close() { return engine_->close(); }
 
 }  // namespace dlock

@@ -13,6 +13,7 @@
 #include "engine/fork.hpp"
 #include "engine/with_lock.hpp"
 #include "engine/withdrawal.hpp"
+#include "store/upkeep.hpp"
 
 namespace dlock::engine {
 
@@ -130,6 +131,33 @@ Result<std::uint32_t> Engine::configure(store::ConfigureRequest request) {
     if (answer->changed) return answer->permits;
     return Error(errc::limit_differs,
                  "permits: the key has " + std::to_string(answer->permits) + " now; look again");
+}
+
+Result<std::vector<Finding>> Engine::check() {
+    const auto limit = std::max<std::chrono::milliseconds>(3 * options_.call_timeout, 3s);
+    return blocking<std::vector<Finding>>(limit, errc::unavailable, [&](auto done) {
+        store_->check({now() + limit, {}}, std::move(done));
+    });
+}
+
+Result<ScanPage> Engine::scan(const ScanRequest& request) {
+    auto* upkeep = dynamic_cast<store::Upkeep*>(store_.get());
+    if (upkeep == nullptr)
+        return Error(errc::unsupported, "this store holds locks of dlock only; use dlock list");
+    const auto limit = std::max<std::chrono::milliseconds>(options_.call_timeout, 10s);
+    return blocking<ScanPage>(limit, errc::unavailable, [&](auto done) {
+        upkeep->scan(request, {now() + limit, {}}, std::move(done));
+    });
+}
+
+Result<void> Engine::forget(const Key& key) {
+    if (auto ok = key.check(); !ok) return ok;
+    auto* upkeep = dynamic_cast<store::Upkeep*>(store_.get());
+    if (upkeep == nullptr) return {};
+    const auto limit = options_.call_timeout;
+    return blocking<void>(limit, errc::unknown_outcome, [&](auto done) {
+        upkeep->forget(key, {now() + limit, {}}, std::move(done));
+    });
 }
 
 void Engine::progressed(const LeasePtr& lease) {

@@ -13,6 +13,7 @@
 #include "core/ids.hpp"
 #include "core/mode.hpp"
 #include "core/record.hpp"
+#include "dlock/check.hpp"
 #include "dlock/inspect.hpp"
 #include "dlock/result.hpp"
 #include "dlock/time.hpp"
@@ -205,6 +206,9 @@ public:
     /// kind.
     virtual void configure(const ConfigureRequest& request, Call call,
                            Completion<Result<Configured>> done) = 0;
+    /// Looks at rights, clock, persistence, replication and whatever else locks need here. Changes nothing.
+    /// On another connection than renewals. An error only when the store could not be asked at all.
+    virtual void check(Call call, Completion<Result<std::vector<Finding>>> done) = 0;
 };
 
 /// What a store gets from the engine at its opening.

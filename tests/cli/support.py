@@ -87,18 +87,26 @@ class Running:
 class Redis:
     """A server of its own on a free port."""
 
-    def __init__(self, case):
+    def __init__(self, case, *options):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
+        self.port = port
         self.url = f"redis://127.0.0.1:{port}/0"
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-             "--dir", case.folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+             "--dir", case.folder, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         case.addCleanup(self.end)
         Stream(self.process.stdout.fileno()).until("Ready to accept connections")
 
+    def command(self, *words):
+        """One command as an administrator; its answer as redis-cli prints it."""
+        done = subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True, text=True,
+                              timeout=LIMIT, check=True)
+        return done.stdout.rstrip("\n")
+
     def end(self):
+        self.process.send_signal(signal.SIGCONT)
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()

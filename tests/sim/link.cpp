@@ -62,6 +62,9 @@ public:
                    store::Completion<Result<store::Configured>> done) override {
         done(Error(errc::unsupported, "not simulated"));
     }
+    void check(store::Call /*call*/, store::Completion<Result<std::vector<Finding>>> done) override {
+        done(Error(errc::unsupported, "not simulated"));
+    }
 
 private:
     std::shared_ptr<Link> link_;

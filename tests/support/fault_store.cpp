@@ -218,6 +218,10 @@ void FaultStore::configure(const store::ConfigureRequest& request, store::Call c
                     [](Error error) { return Answer(std::move(error)); });
 }
 
+void FaultStore::check(store::Call call, store::Completion<Result<std::vector<Finding>>> done) {
+    inner_->check(call, std::move(done));
+}
+
 std::function<Result<std::unique_ptr<store::Store>>(const store::StoreEnv&)> faulty(
     std::string url, std::shared_ptr<FaultPlan> plan) {
     return [url = std::move(url),

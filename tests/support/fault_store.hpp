@@ -100,6 +100,7 @@ public:
                        store::Completion<Result<Forced>> done) override;
     void configure(const store::ConfigureRequest& request, store::Call call,
                    store::Completion<Result<store::Configured>> done) override;
+    void check(store::Call call, store::Completion<Result<std::vector<Finding>>> done) override;
 
 private:
     template <class Answer>

@@ -3,7 +3,7 @@
 """Whether the docs still say what is true. usage: docs_test.py [ROOT]
 
 - every test that a page names (`Suite.case`) exists, and each row of a table of guarantees names one;
-- every C++, CMake and SQL block says where it is cut from, and stands there line by line;
+- every C++, CMake, SQL, Lua and shell block says where it is cut from, and stands there line by line;
 - every #anchor of a link is a heading of its page.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 CASE = re.compile(r"`([A-Z]\w+)\.(\w+)`")
 DEFINED = re.compile(r"^TEST(?:_P|_F)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 BLOCK = re.compile(r"(?:<!-- cut from (\S+) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
-CUT = ("cpp", "cmake", "sql")
+CUT = ("cpp", "cmake", "sql", "lua", "sh")
 ANCHOR = re.compile(r"\]\(([^)#\s:]*)#([^)\s]+)\)")
 
 

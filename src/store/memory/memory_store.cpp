@@ -126,6 +126,7 @@ public:
     void force_release(const Key& key, const std::string& seen, Call call,
                        Completion<Result<Forced>> done) override;
     void configure(const ConfigureRequest& request, Call call, Completion<Result<Configured>> done) override;
+    void check(Call call, Completion<Result<std::vector<Finding>>> done) override;
 
 private:
     [[nodiscard]] TimePoint now() const { return clock_.now ? clock_.now() : loop_.now(); }
@@ -249,6 +250,12 @@ void MemoryStore::force_release(const Key& key, const std::string& seen, Call /*
 void MemoryStore::configure(const ConfigureRequest& request, Call /*call*/,
                             Completion<Result<Configured>> done) {
     done(configured(space_->configure(request, now())));
+}
+
+void MemoryStore::check(Call /*call*/, Completion<Result<std::vector<Finding>>> done) {
+    done(std::vector<Finding>{
+        {Severity::note, "scope", "this process only: other processes have locks of their own",
+         "between processes use sqlite:/path/locks.db, between machines redis://host"}});
 }
 
 }  // namespace

@@ -143,14 +143,14 @@ void Connection::want_link() {
 }
 
 /// Sends what is unsent until the stream has enough to answer. Gives back what it came too late for. Gives up
-/// the lock while it sends.
+/// the lock while it sends; what a server that cannot serve it sends back meanwhile is not for this stream.
 std::vector<Request> Connection::flush(Lock& lock) {
     std::vector<Request> late;
     const std::shared_ptr<Link> link = link_;
     link->sending = true;
     do {
         fill(*link, late);
-    } while (send_out(link, lock) && !unsent_.empty() && link->sent.size() < eager);
+    } while (send_out(link, lock) && !link->leaving && !unsent_.empty() && link->sent.size() < eager);
     link->sending = false;
     if (link == link_) arm(*link);
     return late;

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/dlock_layout.hpp"
 
+#include <array>
+
+#include "store/owner_json.hpp"
+#include "store/redis/check.hpp"
 #include "store/redis/dlock_answers.hpp"
 #include "store/redis/dlock_inspect.hpp"
 #include "store/redis/dlock_scripts.hpp"
 #include "store/redis/holders_scripts.hpp"
 #include "store/redis/names.hpp"
+#include "store/redis/renewals.hpp"
+#include "store/redis/scan_all.hpp"
 
 namespace dlock::store::redis {
 namespace {
@@ -222,6 +228,25 @@ void DlockLayout::configure(const ConfigureRequest& request, Call call, Completi
         done(configured_of(reply, key));
     };
     links_->call(Lane::side, call.route, script_request(command, script, call, is_configure_answer, answer));
+}
+
+void DlockLayout::check(Call call, Completion<Result<std::vector<Finding>>> done) {
+    redis::check(links_, loop_, call, std::move(done));
+}
+
+void DlockLayout::scan(const ScanRequest& request, Call call, Completion<Result<ScanPage>> done) {
+    scan_all(links_, request, call, std::move(done));
+}
+
+void DlockLayout::forget(const Key& key, Call call, Completion<Result<void>> done) {
+    const Script& script = DlockScripts::get().forget;
+    Command command(script, 4, 0);
+    const Names names(key.bytes());
+    command.add(names.record).add(names.line).add(names.tickets).add(floor_name);
+    const auto answer = [done = std::move(done)](const Result<ReplyPtr>& reply) {
+        done(reply ? Result<void>() : Result<void>(reply.error()));
+    };
+    links_->call(Lane::side, call.route, script_request(command, script, call, is_integer, answer));
 }
 
 }  // namespace dlock::store::redis

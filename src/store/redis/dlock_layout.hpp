@@ -5,12 +5,13 @@
 #include "store/redis/links.hpp"
 #include "store/redis/renewals.hpp"
 #include "store/redis/subscriber.hpp"
+#include "store/upkeep.hpp"
 
 namespace dlock::store::redis {
 
 /// Our own layout: one HASH a key, a line, fences. See names.hpp for the names, dlock_scripts.hpp for the
 /// rules of a mutex, holders_scripts.hpp for those of keys with many holders.
-class DlockLayout final : public Store {
+class DlockLayout final : public Store, public Upkeep {
 public:
     DlockLayout(Server server, const StoreEnv& env);
     DlockLayout(const DlockLayout&) = delete;
@@ -27,6 +28,9 @@ public:
     void force_release(const Key& key, const std::string& seen, Call call,
                        Completion<Result<Forced>> done) override;
     void configure(const ConfigureRequest& request, Call call, Completion<Result<Configured>> done) override;
+    void check(Call call, Completion<Result<std::vector<Finding>>> done) override;
+    void scan(const ScanRequest& request, Call call, Completion<Result<ScanPage>> done) override;
+    void forget(const Key& key, Call call, Completion<Result<void>> done) override;
 
 private:
     void add_place(Command& command, const Place& place) const;

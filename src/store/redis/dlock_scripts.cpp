@@ -253,6 +253,21 @@ end
 return out
 )lua";
 
+// By an expiry in the past, since layout `dlock` asks for no right to DEL.
+constexpr std::string_view forget_body = R"lua(
+local h = redis.pcall('HMGET', KEYS[1], 'v', 'g', 'f')
+if h.err or h[1] ~= '1:mutex' or h[2] then return 0 end
+if redis.call('EXISTS', KEYS[2], KEYS[3]) > 0 then return 0 end
+local f = tonumber(h[3] or '')
+if not f then return 0 end
+local before = redis.call('GETSET', KEYS[4], h[3])
+local floor = tonumber(before or 0)
+if before and not (floor and floor <= f) then redis.call('GETSET', KEYS[4], before) end
+if not floor then return 0 end
+redis.call('PEXPIRE', KEYS[1], '-1')
+return 1
+)lua";
+
 }  // namespace
 
 const DlockScripts& DlockScripts::get() {
@@ -269,6 +284,7 @@ const DlockScripts& DlockScripts::get() {
         .renew_tickets = script(clock, number_tools, walk, enters, renew_tickets_body),
         .force = script(record, head, wake, force_body),
         .look = script(clock, number_tools, look_body),
+        .forget = script(forget_body),
     };
     return scripts;
 }

@@ -59,6 +59,9 @@ struct DlockScripts {
     /// line, TICKETS, permits, HOLDERS, now us}, where TICKETS has (waited us, left us, owner, mode) for
     /// each, and HOLDERS, of keys with many, (id, left us, details) for each. For keys of every kind.
     Script look;
+    /// KEYS record, line, tickets, floor. 1 dropped | 0 kept: held, waited for, not ours, or with a fence
+    /// that the floor does not cover.
+    Script forget;
 
     static const DlockScripts& get();
 };

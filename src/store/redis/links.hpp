@@ -28,6 +28,7 @@ public:
     /// more.
     void close();
 
+    [[nodiscard]] const Server& server() const noexcept { return *server_; }
     void call(Lane lane, Route route, Request request);
     [[nodiscard]] std::shared_ptr<Connection> make(Connection::Push push = {},
                                                    Readers readers = Readers::loop) const;

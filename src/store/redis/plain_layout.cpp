@@ -7,9 +7,11 @@
 
 #include "store/owner_json.hpp"
 #include "store/redis/answers.hpp"
+#include "store/redis/check.hpp"
 #include "store/redis/names.hpp"
 #include "store/redis/renewals.hpp"
 #include "store/redis/scan.hpp"
+#include "store/redis/scan_all.hpp"
 
 namespace dlock::store::redis {
 namespace {
@@ -82,7 +84,7 @@ return out
 std::string companion_of(const Key& key) { return std::string(meta_prefix) + key.bytes(); }
 
 /// The names of the companions must not be anybody's lock.
-Result<void> check(const Key& key) {
+Result<void> check_key(const Key& key) {
     if (!key.bytes().starts_with("dlock:")) return {};
     return Error(errc::invalid_argument,
                  "key: with layout=plain no key may begin with dlock: (" + key.text() + ")");
@@ -192,7 +194,7 @@ void PlainLayout::acquire(const AcquireRequest& request, Call call, Completion<A
     const Key& key = request.subject->key;
     if (request.mode != core::Mode::exclusive)
         return done(Error(errc::unsupported, "layout=plain has exclusive locks only"));
-    if (const Result<void> ok = check(key); !ok) return done(ok.error());
+    if (const Result<void> ok = check_key(key); !ok) return done(ok.error());
     const Script& script = PlainScripts::get().acquire;
     Command command(script, 2, 4);
     command.add(key.bytes()).add(companion_of(key));
@@ -280,5 +282,16 @@ void PlainLayout::configure(const ConfigureRequest& /*request*/, Call /*call*/,
                             Completion<Result<Configured>> done) {
     done(Error(errc::unsupported, "layout=plain has exclusive locks only"));
 }
+
+void PlainLayout::check(Call call, Completion<Result<std::vector<Finding>>> done) {
+    redis::check(links_, loop_, call, std::move(done));
+}
+
+void PlainLayout::scan(const ScanRequest& request, Call call, Completion<Result<ScanPage>> done) {
+    scan_all(links_, request, call, std::move(done));
+}
+
+/// A free key has no record in this layout.
+void PlainLayout::forget(const Key& /*key*/, Call /*call*/, Completion<Result<void>> done) { done({}); }
 
 }  // namespace dlock::store::redis

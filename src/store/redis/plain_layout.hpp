@@ -3,6 +3,7 @@
 
 #include "store/redis/answers.hpp"
 #include "store/redis/links.hpp"
+#include "store/upkeep.hpp"
 
 namespace dlock::store::redis {
 
@@ -14,7 +15,7 @@ namespace dlock::store::redis {
 ///
 /// Rights: +evalsha +eval +get +set +del +pttl +pexpire +time +type (and +scan for lists); keys: the locks'
 /// own and ~dlock:meta:*.
-class PlainLayout final : public Store {
+class PlainLayout final : public Store, public Upkeep {
 public:
     PlainLayout(Server server, const StoreEnv& env);
     PlainLayout(const PlainLayout&) = delete;
@@ -33,6 +34,9 @@ public:
     void force_release(const Key& key, const std::string& seen, Call call,
                        Completion<Result<Forced>> done) override;
     void configure(const ConfigureRequest& request, Call call, Completion<Result<Configured>> done) override;
+    void check(Call call, Completion<Result<std::vector<Finding>>> done) override;
+    void scan(const ScanRequest& request, Call call, Completion<Result<ScanPage>> done) override;
+    void forget(const Key& key, Call call, Completion<Result<void>> done) override;
 
 private:
     const Capabilities capabilities_;

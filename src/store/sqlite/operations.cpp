@@ -358,4 +358,22 @@ void clean_up(Connection& connection, const Shared& shared, std::string& cursor,
     }
 }
 
+Result<void> forget_free(Connection& connection, const Key& key, TimePoint deadline) {
+    const auto written = connection.write(deadline, [&](db::Sqlite& db) {
+        db::Transaction transaction(db);
+        db::Query floor(db,
+                        "UPDATE dlock_meta SET floor = max(floor, coalesce((SELECT fence FROM dlock_locks "
+                        "WHERE key = ?1 AND held = 0 AND tickets = 0 AND others = 0 AND pinned = 0), 0))");
+        floor.bind(db::Blob{key.bytes()}).finish();
+        db::Query gone(db,
+                       "DELETE FROM dlock_locks WHERE key = ?1 AND held = 0 AND tickets = 0 AND others = 0 "
+                       "AND pinned = 0");
+        gone.bind(db::Blob{key.bytes()}).finish();
+        transaction.commit();
+        return true;
+    });
+    if (!written) return written.error();
+    return {};
+}
+
 }  // namespace dlock::store::sqlite

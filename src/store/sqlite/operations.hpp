@@ -49,6 +49,9 @@ struct ConfigureOutcome {
 };
 ConfigureOutcome configure(db::Sqlite& db, const Shared& shared, const ConfigureRequest& request);
 
+/// Forgets the key now, when it is free and nobody waits; the floor under the fences rises with it.
+Result<void> forget_free(Connection& connection, const Key& key, TimePoint deadline);
+
 /// Forgets up to 2000 keys that nobody used for an hour, from `cursor` on, which moves.
 void clean_up(Connection& connection, const Shared& shared, std::string& cursor, TimePoint deadline);
 

@@ -9,12 +9,15 @@
 #include <utility>
 
 #include "store/owner_json.hpp"
+#include "store/sqlite/check.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/inspect.hpp"
 #include "store/sqlite/operations.hpp"
+#include "store/sqlite/survey.hpp"
 #include "store/sqlite/wakeups.hpp"
 #include "store/sqlite/worker.hpp"
 #include "store/sqlite/writers.hpp"
+#include "store/upkeep.hpp"
 
 namespace dlock::store {
 namespace sqlite {
@@ -106,7 +109,7 @@ private:
     std::optional<Outcome> outcome_;
 };
 
-class SqliteStore final : public Store {
+class SqliteStore final : public Store, public Upkeep {
 public:
     SqliteStore(Location location, Loop& loop, std::string boot)
         : shared_(std::move(location), loop, std::move(boot)),
@@ -153,9 +156,27 @@ public:
     }
 
     void inspect(const InspectRequest& request, Call call, Completion<Result<Page>> done) override {
-        if (!shared_.loop.here()) return done(look(request, call.deadline));
-        chores_.add(Worker::Urgency::usual,
-                    [this, request, call, done = std::move(done)] { done(look(request, call.deadline)); });
+        aside(call, std::move(done), [this, request](Seat& seat, TimePoint deadline) {
+            return sqlite::inspect(seat.connection, shared_, request, deadline);
+        });
+    }
+
+    void check(Call call, Completion<Result<std::vector<Finding>>> done) override {
+        aside(call, std::move(done), [this](Seat& seat, TimePoint deadline) {
+            return sqlite::check(seat.connection, shared_, deadline);
+        });
+    }
+
+    void scan(const ScanRequest& request, Call call, Completion<Result<ScanPage>> done) override {
+        aside(call, std::move(done), [this, request](Seat& seat, TimePoint deadline) {
+            return survey(seat.connection, shared_, request, deadline);
+        });
+    }
+
+    void forget(const Key& key, Call call, Completion<Result<void>> done) override {
+        aside(call, std::move(done), [this, key](Seat& seat, TimePoint deadline) {
+            return forget_free(seat.connection, key, deadline);
+        });
     }
 
     void force_release(const Key& key, const std::string& seen, Call call,
@@ -181,12 +202,16 @@ private:
                                                                          wakeups_, std::move(done)));
     }
 
-    /// A look, or an error when the deadline comes first.
-    Result<Page> look(const InspectRequest& request, TimePoint deadline) {
-        const auto left = deadline - shared_.loop.now();
-        const Seat::Taken taken(tidy_seat_, std::max(left, left.zero()));
-        if (!taken) return too_late();
-        return sqlite::inspect(tidy_seat_.connection, shared_, request, deadline);
+    /// Looking and tidying: on the caller's thread, or with the chores.
+    template <class Answer, class Work>
+    void aside(Call call, Completion<Answer> done, Work work) {
+        auto job = [this, call, done = std::move(done), work = std::move(work)] {
+            const auto left = call.deadline - shared_.loop.now();
+            const Seat::Taken taken(tidy_seat_, std::max(left, left.zero()));
+            done(taken ? work(tidy_seat_, call.deadline) : Answer(too_late()));
+        };
+        if (shared_.loop.here()) return chores_.add(Worker::Urgency::usual, std::move(job));
+        job();
     }
 
     /// On the worker, which has this connection to itself.
