@@ -17,6 +17,10 @@ namespace dlock {
 
 class Client;
 
+namespace engine {
+struct Candidate;
+}
+
 /// One candidate.
 struct ElectionOptions {
     /// Of the lock that makes the leader. `lease`: how long nobody leads after a crash of the leader.
@@ -85,10 +89,9 @@ public:
 
 private:
     friend class Client;
-    struct State;
-    explicit Election(std::shared_ptr<State> state) noexcept;
+    explicit Election(std::shared_ptr<engine::Candidate> state) noexcept;
 
-    std::shared_ptr<State> state_;
+    std::shared_ptr<engine::Candidate> state_;
 };
 
 }  // namespace dlock

@@ -123,4 +123,11 @@ std::string describe(const LockInfo& lock) {
     return text;
 }
 
+std::string describe(const Key& key, const Outcome& outcome) {
+    std::string text =
+        key.text() + " was done by " + describe(outcome.by) + ", " + human(outcome.age) + " ago";
+    if (!outcome.by.note.empty()) text += ", \"" + printable(outcome.by.note) + "\"";
+    return text;
+}
+
 }  // namespace dlock::cli

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "dlock/inspect.hpp"
+#include "dlock/once.hpp"
 
 namespace dlock::cli {
 
@@ -25,5 +26,8 @@ std::string describe(const HolderInfo& holder);
 
 /// One line about the lock: its holders, or that it is free, or what is wrong with the record.
 std::string describe(const LockInfo& lock);
+
+/// `nightly was done by web@host (pid 7), 5 min ago, "by hand"`
+std::string describe(const Key& key, const Outcome& outcome);
 
 }  // namespace dlock::cli

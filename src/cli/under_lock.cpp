@@ -209,11 +209,4 @@ Report report_of(const Key& key, const Outcome& outcome) {
     return report;
 }
 
-std::string describe(const Key& key, const Outcome& outcome) {
-    std::string text =
-        key.text() + " was done by " + describe(outcome.by) + ", " + human(outcome.age) + " ago";
-    if (!outcome.by.note.empty()) text += ", \"" + printable(outcome.by.note) + "\"";
-    return text;
-}
-
 }  // namespace dlock::cli

@@ -72,7 +72,5 @@ private:
 
 /// The outcome of work that is done already: `key`, `by`, `ageMs`, `at`.
 Report report_of(const Key& key, const Outcome& outcome);
-/// "nightly was done by web@host (pid 7), 5 min ago" for stderr.
-std::string describe(const Key& key, const Outcome& outcome);
 
 }  // namespace dlock::cli

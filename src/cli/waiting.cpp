@@ -6,6 +6,7 @@
 #include <csignal>
 #include <future>
 #include <mutex>
+#include <tuple>
 
 #include <unistd.h>
 

@@ -12,13 +12,14 @@
 #include "engine/engine.hpp"
 #include "engine/fork.hpp"
 
-namespace dlock {
+namespace dlock::engine {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-struct Election::State : std::enable_shared_from_this<State> {
-    State(Client c, Key k, OnElected elected, OnLost lost, const ElectionOptions& how, Context who)
+struct Candidate : std::enable_shared_from_this<Candidate> {
+    Candidate(Client c, Key k, Election::OnElected elected, Election::OnLost lost, const ElectionOptions& how,
+              Context who)
         : client(std::move(c)),
           key(std::move(k)),
           on_elected(std::move(elected)),
@@ -33,16 +34,16 @@ struct Election::State : std::enable_shared_from_this<State> {
     void stop();
     void resign();
     void let_go();
-    [[nodiscard]] bool inert() const noexcept { return engine::fork_generation() != fork_generation; }
+    [[nodiscard]] bool inert() const noexcept { return fork_generation() != generation; }
     [[nodiscard]] bool on_own_thread() const noexcept { return running == this; }
 
     Client client;
     const Key key;
-    const OnElected on_elected;
-    const OnLost on_lost;
+    const Election::OnElected on_elected;
+    const Election::OnLost on_lost;
     ElectionOptions options;
     Context context;
-    const unsigned fork_generation = engine::fork_generation();
+    const unsigned generation = fork_generation();
 
     mutable std::mutex mutex;
     std::condition_variable wake;
@@ -66,12 +67,12 @@ private:
     void set_problem(std::string text);
     void pause(milliseconds time);
 
-    static thread_local const State* running;
+    static thread_local const Candidate* running;
 };
 
-thread_local const Election::State* Election::State::running = nullptr;
+thread_local const Candidate* Candidate::running = nullptr;
 
-void Election::State::start() {
+void Candidate::start() {
     const std::lock_guard lock(joining);
     thread = std::thread([self = shared_from_this()] {
         running = self.get();
@@ -79,7 +80,7 @@ void Election::State::start() {
     });
 }
 
-void Election::State::run() {
+void Candidate::run() {
     for (std::unique_lock lock(mutex); !stopping; lock.lock()) {
         lock.unlock();
         auto got = client.mutex(key).try_acquire(options.lock, context);
@@ -95,7 +96,7 @@ void Election::State::run() {
     }
 }
 
-void Election::State::lead(Lease had) {
+void Candidate::lead(Lease had) {
     std::stop_token ended;
     if (!had.held() || !begin_term(had, ended)) return;
     {
@@ -117,7 +118,7 @@ void Election::State::lead(Lease had) {
 }
 
 /// False when it is to stop.
-bool Election::State::begin_term(const Lease& had, std::stop_token& ended) {
+bool Candidate::begin_term(const Lease& had, std::stop_token& ended) {
     const std::lock_guard lock(mutex);
     if (stopping) return false;
     ended = term.emplace().get_token();
@@ -126,7 +127,7 @@ bool Election::State::begin_term(const Lease& had, std::stop_token& ended) {
     return true;
 }
 
-void Election::State::end_term() {
+void Candidate::end_term() {
     std::stop_source ending{std::nostopstate};
     {
         const std::lock_guard lock(mutex);
@@ -138,7 +139,7 @@ void Election::State::end_term() {
 }
 
 template <class Callback>
-void Election::State::guarded(const char* name, Callback callback) {
+void Candidate::guarded(const char* name, Callback callback) {
     std::string what;
     try {
         return callback();
@@ -151,17 +152,17 @@ void Election::State::guarded(const char* name, Callback callback) {
     resign();
 }
 
-void Election::State::set_problem(std::string text) {
+void Candidate::set_problem(std::string text) {
     const std::lock_guard lock(mutex);
     problem = std::move(text);
 }
 
-void Election::State::pause(milliseconds time) {
+void Candidate::pause(milliseconds time) {
     std::unique_lock lock(mutex);
     wake.wait_for(lock, time, [&] { return stopping; });
 }
 
-void Election::State::resign() {
+void Candidate::resign() {
     {
         const std::lock_guard lock(mutex);
         if (!term) return;
@@ -170,7 +171,7 @@ void Election::State::resign() {
     end_term();
 }
 
-void Election::State::stop() {
+void Candidate::stop() {
     {
         const std::lock_guard lock(mutex);
         stopping = true;
@@ -184,14 +185,18 @@ void Election::State::stop() {
 }
 
 /// The Election is destroyed. From inside a callback the thread goes on by itself, to the end of the pair.
-void Election::State::let_go() {
+void Candidate::let_go() {
     if (inert()) return;
     stop();
     const std::lock_guard lock(joining);
     if (thread.joinable()) thread.detach();
 }
 
-Election::Election(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+}  // namespace dlock::engine
+
+namespace dlock {
+
+Election::Election(std::shared_ptr<engine::Candidate> state) noexcept : state_(std::move(state)) {}
 
 Election::Election(Election&& other) noexcept = default;
 
@@ -243,9 +248,9 @@ Result<Election> Client::campaign(const Key& key, Election::OnElected on_elected
     who.stop = {};
     if (auto ok = engine_->check(key, {}, options.lock, who); !ok) return std::move(ok).error();
     // The child of a fork leaves it as it is: its thread is not there.
-    std::shared_ptr<Election::State> state(
-        new Election::State(*this, key, std::move(on_elected), std::move(on_lost), options, std::move(who)),
-        [](Election::State* s) {
+    std::shared_ptr<engine::Candidate> state(
+        new engine::Candidate(*this, key, std::move(on_elected), std::move(on_lost), options, std::move(who)),
+        [](engine::Candidate* s) {
             if (!s->inert()) delete s;
         });
     state->start();

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from support import HOLD, Case, wait_gone
+from support import HOLD, Case, Redis, wait_gone
 from terminal import Terminal
 
 
@@ -254,6 +254,8 @@ class Once(Case):
 
     def test_no_command(self):
         self.assertExit(64, self.dlock("once", "k"))
+        self.assertExit(127, self.dlock("once", "k", "--", "no-such-command"))
+        self.assertEqual([], self.show()["holders"])
 
 
 class Lead(Case):
@@ -349,6 +351,35 @@ class Lead(Case):
         self.assertEqual(75, terminal.wait())
         self.assertExit(75, self.dlock("resign", "k", "--seen", "0123456789ab"))
         self.assertExit(0, self.dlock("resign", "free-key"))
+
+
+class SilentServer(Case):
+    def setUp(self):
+        super().setUp()
+        self.redis = Redis(self)
+        self.env["DLOCK_STORE"] = self.redis.url
+        self.stop = ("sh", "-c", f"echo x; kill -STOP {self.redis.process.pid}")
+
+    def test_a_success_that_the_store_did_not_confirm_is_69(self):
+        done = self.dlock("run", "--once-per", "1h", "--status-file", self.path("status"), "k", "--", *self.stop)
+        self.assertExit(69, done)
+        self.assertIn("not certain", done.stderr)
+        self.assertEqual("unknown_outcome", self.status("status")["error"]["code"])
+        os.kill(self.redis.process.pid, signal.SIGCONT)
+        done = self.dlock("once", "other", "--", *self.stop)
+        self.assertExit(69, done)
+        self.assertEqual("x\n", done.stdout)
+
+    def test_a_leader_outlasts_an_outage(self):
+        running = self.start("lead", "--lease", "1s", "k", "--", "sh", "-c", "echo $DLOCK_FENCE; exec cat")
+        first = int(running.out.line())
+        os.kill(self.redis.process.pid, signal.SIGSTOP)
+        running.err.until("no longer leading k")
+        running.err.until("waiting for k: unavailable")
+        os.kill(self.redis.process.pid, signal.SIGCONT)
+        self.assertGreater(int(running.out.line()), first)
+        running.close_stdin()
+        self.assertEqual(0, running.wait())
 
 
 class Configure(Case):

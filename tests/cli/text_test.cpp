@@ -46,6 +46,33 @@ TEST(Text, owners) {
     EXPECT_EQ(describe(owner), "billing@web-3 (pid 7)");
 }
 
+TEST(Text, modes_of_holders) {
+    LockInfo lock;
+    HolderInfo holder;
+    holder.owner.service = "billing";
+    for (const auto& [mode, text] : {std::pair("exclusive", "held by billing"),
+                                     {"write", "held by billing"},
+                                     {"shared", "read by billing"},
+                                     {"permit", "held (a permit) by billing"}}) {
+        holder.mode = mode;
+        EXPECT_EQ(describe(holder), text);
+    }
+    lock.holders = {holder, holder};
+    lock.permits = 3;
+    EXPECT_EQ(describe(lock), "held (a permit) by billing and 1 more, 2 of 3 permits");
+    holder.held_off = true;
+    holder.expires_in = 18s;
+    EXPECT_EQ(describe(holder), "held off after the work of billing, free in 18 s");
+}
+
+TEST(Text, work_that_is_done) {
+    Outcome outcome;
+    outcome.by.service = "billing";
+    outcome.by.note = "by hand\n";
+    outcome.age = 5min;
+    EXPECT_EQ(describe(Key("k"), outcome), "k was done by billing, 5 min ago, \"by hand%0A\"");
+}
+
 TEST(Text, locks) {
     LockInfo lock;
     EXPECT_EQ(describe(lock), "free by now");

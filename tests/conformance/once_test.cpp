@@ -82,11 +82,11 @@ TEST_P(Conformance, killed_in_the_middle_of_work_that_is_done_once_the_next_one_
     const auto first = worker();
     ASSERT_TRUE(first->acquire("a", 1s, key_));
     const Client next = open();
-    const auto got =
-        std::async(std::launch::async, [&] { return next.once(key_, [](Lease&) { return "x"; }); });
+    auto got = std::async(std::launch::async, [&] { return next.once(key_, [](Lease&) { return "x"; }); });
     while (next.show(key_)->waiter_count == 0) std::this_thread::yield();
     first->kill();
     ASSERT_EQ(got.wait_for(patience), std::future_status::ready);
+    EXPECT_TRUE(got.get().value().ran);
 }
 
 TEST_P(Conformance, a_forced_end_or_an_expiry_keeps_no_result) {

@@ -7,6 +7,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "dlock/dlock.hpp"
 
@@ -242,6 +244,23 @@ TEST_F(ElectionTest, an_election_keeps_its_client_open_and_can_be_moved) {
     moved = stand(other, "b");
     diary.wait(3);
     EXPECT_THAT(diary.wait(3), ElementsAre("a+", "a-", "b+"));
+}
+
+TEST_F(ElectionTest, in_a_forked_child_it_is_inert) {
+    std::optional<Election> election = stand(client, "a");
+    diary.wait(1);
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool inert = !election->leading() && !election->problem().empty();
+        election->resign();
+        election->stop();
+        election.reset();
+        _exit(inert ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(election->leading());
 }
 
 TEST_F(ElectionTest, bad_arguments_are_refused_at_once) {
