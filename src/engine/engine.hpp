@@ -181,7 +181,7 @@ private:
                            std::vector<store::RenewAnswer> answers);
     void lease_answered(const LeasePtr& lease, const store::RenewAnswer& answer,
                         core::LeaseMachine::Sent sent, TimePoint at, Effects& effects);
-    void lose(const LeasePtr& lease, const char* reason, TimePoint at, Effects& effects);
+    void lose(const LeasePtr& lease, const char* reason, Effects& effects);
     void forget_transaction(const LeaseState& lease);
     void end_lease(LeaseState& lease);
     /// One renewal, waited for.

@@ -102,7 +102,7 @@ void LeaseState::on_time(Engine& owner, TimePoint now, Effects& effects) {
                 owner.tell_of(*this, Event::Kind::late, "no answer to a renewal yet", effects);
             break;
         case LeaseMachine::Action::tell_lost:
-            owner.lose(self, machine.reason(), now, effects);
+            owner.lose(self, machine.reason(), effects);
             break;
     }
     owner.schedule_.set(*this, machine.due());
@@ -173,20 +173,20 @@ void Engine::lease_answered(const LeasePtr& lease, const store::RenewAnswer& ans
     if (machine.over() && !planted(Planted::renewal_revives)) return;
     const auto action = machine.answer(in_core(answer.renewal), sent, at);
     if (action == LeaseMachine::Action::tell_lost) {
-        lose(lease, machine.reason(), at, effects);
+        lose(lease, machine.reason(), effects);
     } else if (answer.renewal == store::Renewal::renewed) {
         if (lease->extend(machine.usable_until())) {
             tell_of(*lease, Event::Kind::renewed, "", effects);
         } else {
             machine.end();
-            lose(lease, "the renewal was answered after the lease had ended", at, effects);
+            lose(lease, "the renewal was answered after the lease had ended", effects);
         }
     }
     schedule_.set(*lease, machine.due());
 }
 
 /// Stored before anyone is told.
-void Engine::lose(const LeasePtr& lease, const char* reason, TimePoint at, Effects& effects) {
+void Engine::lose(const LeasePtr& lease, const char* reason, Effects& effects) {
     if (lease->phase != LeaseState::Phase::held) return;
     lease->kill();
     lease->phase = LeaseState::Phase::lost;
@@ -194,8 +194,6 @@ void Engine::lose(const LeasePtr& lease, const char* reason, TimePoint at, Effec
     schedule_.remove(*lease);
     forget_transaction(*lease);
     tell_of(*lease, Event::Kind::lost, reason, effects);
-    // A limit is kept to the moment, not to the end of what the store still counts.
-    if (lease->machine.at_limit() && life_ == Life::open) withdraw_grant(*lease, at, effects);
     effects.add([this, lease] { host_->deliver([lease] { lease->lost_source.request_stop(); }); });
 }
 

@@ -71,6 +71,15 @@ Pending Conformance::wait_behind(const Client& client, Recorder& events, const K
     return pending;
 }
 
+bool Conformance::stand_in_line(const Client& client, const Key& key, std::size_t count) {
+    const TimePoint start = BootClock::now();
+    std::size_t seen = 0;
+    do {
+        seen = client.show(key).value().waiter_count;
+    } while (seen != count && since(start) < patience);
+    return seen == count;
+}
+
 void Conformance::expect_contended(const Client& client, const Key& key) {
     const auto got = client.mutex(key).try_acquire(options(1s));
     ASSERT_FALSE(got) << "two hold " << key.text();

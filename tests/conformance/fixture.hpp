@@ -119,6 +119,8 @@ protected:
     Lease take(const Client& client, const Key& key, AcquireOptions how);
     /// Starts an acquisition of a lock that is not free, and returns when it waits.
     Pending wait_behind(const Client& client, Recorder& events, const Key& key, AcquireOptions how);
+    /// Whether so many come to stand in line, as the store has it: an event may tell one waiter twice.
+    bool stand_in_line(const Client& client, const Key& key, std::size_t count);
     /// Fails unless the key is held by somebody else than `client`.
     void expect_contended(const Client& client, const Key& key);
     /// Fails unless the key becomes free within `limit`; takes it and frees it. The fence it got.

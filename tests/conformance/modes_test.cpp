@@ -61,17 +61,16 @@ TEST_P(Conformance, readers_hold_together_and_a_writer_alone) {
 
 TEST_P(Conformance, a_waiting_writer_stops_later_readers_and_comes_after_the_last_one) {
     DLOCK_NEEDS(Need::modes, Need::lines);
-    const auto events = std::make_shared<Recorder>();
     const Client one = open();
-    const Client two = open({}, events);
+    const Client two = open();
     auto first = read_now(one, key_);
     auto second = read_now(two, key_);
     Answer writer = write_later(two, key_, options(30s, patience));
-    ASSERT_TRUE(events->wait_for(Event::Kind::waiting, 1));
+    ASSERT_TRUE(stand_in_line(one, key_, 1));
     EXPECT_EQ(refusal(read_now(one, key_)), "contended");
     Answer late_one = read_later(two, key_, options(30s, patience));
     Answer late_two = read_later(two, key_, options(30s, patience));
-    ASSERT_TRUE(events->wait_for(Event::Kind::waiting, 3));
+    ASSERT_TRUE(stand_in_line(one, key_, 3));
     ASSERT_TRUE(first->release());
     EXPECT_EQ(writer.wait_for(0s), std::future_status::timeout);
     ASSERT_TRUE(second->release());
@@ -85,16 +84,15 @@ TEST_P(Conformance, a_waiting_writer_stops_later_readers_and_comes_after_the_las
 
 TEST_P(Conformance, a_writer_that_gives_up_lets_the_readers_behind_it_in) {
     DLOCK_NEEDS(Need::modes, Need::lines);
-    const auto events = std::make_shared<Recorder>();
-    const Client client = open({}, events);
+    const Client client = open();
     const Lease reader = read_now(client, key_).value();
     std::stop_source stop;
     auto writer = std::async(std::launch::async, [&] {
         return client.shared_mutex(key_).try_acquire(options(30s, patience), Context(stop.get_token()));
     });
-    ASSERT_TRUE(events->wait_for(Event::Kind::waiting, 1));
+    ASSERT_TRUE(stand_in_line(client, key_, 1));
     Answer late = read_later(client, key_, options(30s, patience));
-    ASSERT_TRUE(events->wait_for(Event::Kind::waiting, 2));
+    ASSERT_TRUE(stand_in_line(client, key_, 2));
     const TimePoint start = BootClock::now();
     stop.request_stop();
     EXPECT_EQ(refusal(writer.get()), "cancelled");
@@ -104,12 +102,11 @@ TEST_P(Conformance, a_writer_that_gives_up_lets_the_readers_behind_it_in) {
 
 TEST_P(Conformance, the_writer_becomes_a_reader_without_letting_go) {
     DLOCK_NEEDS(Need::modes, Need::lines);
-    const auto events = std::make_shared<Recorder>();
-    const Client client = open({}, events);
+    const Client client = open();
     Lease lease = write_now(client, key_).value();
     const auto fence = lease.fence();
     Answer reader = read_later(client, key_, options(30s, patience));
-    ASSERT_TRUE(events->wait_for(Event::Kind::waiting, 1));
+    ASSERT_TRUE(stand_in_line(client, key_, 1));
     const auto done = client.shared_mutex(key_).downgrade(lease);
     ASSERT_TRUE(done) << done.error().message();
     EXPECT_TRUE(client.shared_mutex(key_).downgrade(lease)) << "nothing to do";
@@ -208,12 +205,11 @@ TEST_P(Conformance, a_key_of_several_holders_outlasts_the_loss_of_any_stored_pie
     if (store().pieces().empty()) GTEST_SKIP() << "nobody can delete a piece of it";
     for (const std::string& piece : store().pieces()) {
         const Key key("conformance/piece/" + piece);
-        const auto events = std::make_shared<Recorder>();
-        const Client client = open({}, events);
+        const Client client = open();
         auto reader = read_now(client, key, options(900ms));
         ASSERT_TRUE(reader);
         Answer writer = write_later(client, key, options(5s, patience));
-        ASSERT_TRUE(events->wait_for(Event::Kind::waiting, 1, &key));
+        ASSERT_TRUE(stand_in_line(client, key, 1));
         store().delete_piece(key, piece);
         // Either its grant is still there, and renewed, or it learns that it is gone.
         const TimePoint start = BootClock::now();

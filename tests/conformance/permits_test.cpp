@@ -48,9 +48,8 @@ TEST_P(Conformance, never_more_holders_than_permits_and_another_number_is_refuse
 
 TEST_P(Conformance, waiters_for_a_permit_are_served_in_order_and_one_release_wakes_one) {
     DLOCK_NEEDS(Need::modes, Need::lines);
-    const auto events = std::make_shared<Recorder>();
     const auto plan = std::make_shared<FaultPlan>();
-    const Client client = open_faulty(plan, {}, events);
+    const Client client = open_faulty(plan);
     auto taken = take_permits(client, key_, 2, 2);
     std::mutex mutex;
     std::vector<int> order;
@@ -61,7 +60,7 @@ TEST_P(Conformance, waiters_for_a_permit_are_served_in_order_and_one_release_wak
             const std::lock_guard lock(mutex);
             if (got) order.push_back(i);
         });
-        ASSERT_TRUE(events->wait_for(Event::Kind::waiting, static_cast<std::size_t>(i) + 1));
+        ASSERT_TRUE(stand_in_line(client, key_, static_cast<std::size_t>(i) + 1));
     }
     EXPECT_EQ(refusal(client.semaphore(key_, 2).try_acquire(options(30s))), "contended") << "no overtaking";
     taken.erase(taken.begin());  // one goes from hand to hand
@@ -97,13 +96,12 @@ TEST_P(Conformance, full_capacity_comes_back_after_holders_were_killed_and_never
 
 TEST_P(Conformance, the_number_of_permits_is_changed_live_and_revokes_none) {
     DLOCK_NEEDS(Need::modes, Need::lines);
-    const auto events = std::make_shared<Recorder>();
-    const Client client = open({}, events);
+    const Client client = open();
     auto taken = take_permits(client, key_, 2, 2);
     auto later = std::async(std::launch::async, [&] {
         return client.semaphore(key_, Semaphore::as_configured).try_acquire(options(30s, patience));
     });
-    ASSERT_TRUE(events->wait_for(Event::Kind::waiting, 1));
+    ASSERT_TRUE(stand_in_line(client, key_, 1));
     EXPECT_EQ(word(client.configure(key_, 3, 7).error()), "limit_differs");
     EXPECT_EQ(client.configure(key_, 3, 2).value(), 3U);
     auto third = later.get();
@@ -125,8 +123,7 @@ TEST_P(Conformance, the_number_of_permits_is_changed_live_and_revokes_none) {
 
 TEST_P(Conformance, cancelled_waits_for_a_permit_leave_every_permit_free) {
     DLOCK_NEEDS(Need::modes, Need::lines);
-    const auto events = std::make_shared<Recorder>();
-    const Client client = open({}, events);
+    const Client client = open();
     auto taken = take_permits(client, key_, 2, 2);
     for (int i = 0; i < 5; ++i) {
         std::stop_source stop;
@@ -134,7 +131,7 @@ TEST_P(Conformance, cancelled_waits_for_a_permit_leave_every_permit_free) {
             return client.semaphore(key_, 2).try_acquire(options(30s, patience), Context(stop.get_token()));
         });
         if (i % 2 == 0) {
-            EXPECT_TRUE(events->wait_for(Event::Kind::waiting, static_cast<std::size_t>(i / 2) + 1));
+            EXPECT_TRUE(stand_in_line(client, key_, 1));
         }
         stop.request_stop();
         const auto got = waiter.get();
