@@ -60,7 +60,7 @@ def check_shell(name, script, verbs, packaging):
         os.environ.update(DLOCK_STORE=f"sqlite:{folder}/locks.db", HOME=folder)
         shell = Shell(name, script, packaging, folder)
         equal(set(verbs), {word for word in shell.offers("") if not word.startswith("-")}, "verbs")
-        equal({"release", "renew"}, shell.offers("re"), "verbs with re") if name == "bash" else None
+        equal({"release", "renew", "resign"}, shell.offers("re"), "verbs with re") if name == "bash" else None
         for verb, options in verbs.items():
             offered = shell.offers("--store", "memory:x", verb, "-")
             equal(set(), set(options) - offered, f"options of {verb} that are not offered")
