@@ -12,6 +12,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
+bool ends(int signal) noexcept {
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
 class Supervisor {
 public:
     Supervisor(Command& command, const Lease& lease, milliseconds grace, Events& events, Terminal& terminal)
@@ -28,7 +32,9 @@ public:
             if (command_.ended()) return finish();
             check();
             const Events::Event event = events_.next();
-            if (event.kind == Events::Kind::signal && !command_.ended()) on_signal(event.signal);
+            if (event.kind != Events::Kind::signal) continue;
+            if (ends(event.signal)) asked_by_ = event.signal;  // also when the command has just ended
+            if (!command_.ended()) on_signal(event.signal);
         }
     }
 
@@ -98,8 +104,6 @@ private:
                 resume();
                 return;
             default:
-                if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
-                    asked_by_ = signal;
                 command_.signal_group(signal);
         }
     }

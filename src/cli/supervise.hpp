@@ -14,7 +14,7 @@ struct Ending {
     bool lost = false;
     std::string reason;       ///< why it was lost
     bool over_limit = false;  ///< ended by max_hold
-    int asked_by = 0;         ///< the INT, TERM, HUP or QUIT that was passed on to it last
+    int asked_by = 0;         ///< the last INT, TERM, HUP or QUIT that came while it ran
 };
 
 /// Watches over the command until it has ended: forwards signals, plays the shell for Ctrl-Z, and ends the

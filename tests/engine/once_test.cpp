@@ -130,7 +130,7 @@ TEST_F(OnceTest, a_lease_that_is_lost_before_the_end_keeps_no_result) {
                         EXPECT_EQ(told.get_future().wait_for(10s), std::future_status::ready);
                         return "too late";
                     },
-                    {.lock = {.lease = 300ms}});
+                    {.lock = {.lease = 2s}});
     ASSERT_FALSE(noticed);
     EXPECT_EQ(noticed.error(), errc::lost);
     EXPECT_TRUE(other.once(key, [](Lease&) { return "anew"; })->ran);
