@@ -128,12 +128,12 @@ bool Candidate::begin_term(const Lease& had, std::stop_token& ended) {
 }
 
 void Candidate::end_term() {
-    std::stop_source ending{std::nostopstate};
+    std::optional<std::stop_source> ending;
     {
         const std::lock_guard lock(mutex);
-        if (term) ending = *term;
+        ending = term;
     }
-    ending.request_stop();  // runs what waits for it, so without the lock
+    if (ending) ending->request_stop();  // runs what waits for it, so without the lock
     const std::lock_guard lock(mutex);
     wake.notify_all();
 }

@@ -41,8 +41,8 @@ public:
     class Scope {
     public:
         explicit Scope(const std::shared_ptr<BlockedCaller>* caller) noexcept
-            : before_(std::exchange(current_, caller)) {}
-        ~Scope() { current_ = before_; }
+            : before_(std::exchange(current_caller, caller)) {}
+        ~Scope() { current_caller = before_; }
         Scope(const Scope&) = delete;
         Scope& operator=(const Scope&) = delete;
 
@@ -50,7 +50,7 @@ public:
         const std::shared_ptr<BlockedCaller>* before_;
     };
     [[nodiscard]] static std::shared_ptr<BlockedCaller> current() {
-        return current_ == nullptr ? nullptr : *current_;
+        return current_caller == nullptr ? nullptr : *current_caller;
     }
 
     /// Waits until `give_up` at most. A thread that reads just then notices up to 10 ms later.
@@ -132,7 +132,7 @@ private:
         syscall(SYS_futex, &word_, operation, value, time, nullptr, 0);
     }
 
-    inline static thread_local const std::shared_ptr<BlockedCaller>* current_ = nullptr;
+    inline static thread_local const std::shared_ptr<BlockedCaller>* current_caller = nullptr;
 
     std::atomic<std::uint32_t> word_{0};
     const TimePoint give_up_;

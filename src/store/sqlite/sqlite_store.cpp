@@ -174,9 +174,8 @@ public:
     }
 
     void forget(const Key& key, Call call, Completion<Result<void>> done) override {
-        aside(call, std::move(done), [this, key](Seat& seat, TimePoint deadline) {
-            return forget_free(seat.connection, key, deadline);
-        });
+        aside(call, std::move(done),
+              [key](Seat& seat, TimePoint deadline) { return forget_free(seat.connection, key, deadline); });
     }
 
     void force_release(const Key& key, const std::string& seen, Call call,
