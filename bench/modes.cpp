@@ -149,7 +149,8 @@ void redis_readers_64(const Settings& settings) {
     const auto client = dlock::Client::open(settings.redis_url()).value();
     const dlock::Key key{"bench-readers"};
     const Readers readers(client, key, 64, hold);
-    auto writer = dlock::Client::open(settings.redis_url()).value().shared_mutex(key);
+    const auto other = dlock::Client::open(settings.redis_url()).value();
+    auto writer = other.shared_mutex(key);
     Samples waits;
     for (int round = 0; round < settings.rounds; ++round) {
         Samples some;
