@@ -58,7 +58,9 @@ void Seen::compare(const Key& key, const One& before, const One& now,
     };
     for (const auto& [id, holder] : before.holders) {
         if (now.holders.contains(id)) continue;
-        const bool over = holder.expires_in && *holder.expires_in <= gone_by_;
+        // What was left is measured by the store, and its answer took a while to come.
+        const bool over =
+            holder.expires_in && *holder.expires_in <= gone_by_ + std::chrono::milliseconds(100);
         add(over ? Kind::expired : Kind::released).holder = holder;
     }
     for (const auto& [id, holder] : now.holders)

@@ -53,7 +53,7 @@ TEST(Changes, a_lock_that_is_passed_on_ends_before_it_begins) {
 
 TEST(Changes, a_grant_that_is_gone_after_its_time_has_expired) {
     Seen seen;
-    seen.look({lock("a", {holder("1", 900ms)}), lock("b", {holder("2", 1100ms)})}, begin);
+    seen.look({lock("a", {holder("1", 900ms)}), lock("b", {holder("2", 1200ms)})}, begin);
     EXPECT_EQ(told(seen.look({}, begin + 1s)), (Lines{"a expired 1", "b released 2"}));
 }
 
