@@ -83,7 +83,7 @@ Result<Lease> Client::adopt(const LeaseId& id, const AcquireOptions& options, co
     return Lease(engine_->shared_from_this(), std::move(*lease));
 }
 
-Result<std::vector<Finding>> Client::check() const { return engine_->check(); }
+Result<std::vector<Finding>> Client::check() const { return engine_->findings(); }
 
 Result<ScanPage> Client::scan(const ScanRequest& request) const { return engine_->scan(request); }
 

@@ -133,7 +133,7 @@ Result<std::uint32_t> Engine::configure(store::ConfigureRequest request) {
                  "permits: the key has " + std::to_string(answer->permits) + " now; look again");
 }
 
-Result<std::vector<Finding>> Engine::check() {
+Result<std::vector<Finding>> Engine::findings() {
     const auto limit = std::max<std::chrono::milliseconds>(3 * options_.call_timeout, 3s);
     return blocking<std::vector<Finding>>(limit, errc::unavailable, [&](auto done) {
         store_->check({now() + limit, {}}, std::move(done));

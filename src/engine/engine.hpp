@@ -88,7 +88,7 @@ public:
     Result<Page> inspect(store::InspectRequest request);
     Result<Forced> force_release(const Key& key, std::string_view seen);
     Result<std::uint32_t> configure(store::ConfigureRequest request);
-    Result<std::vector<Finding>> check();
+    Result<std::vector<Finding>> findings();
     Result<ScanPage> scan(const ScanRequest& request);
     Result<void> forget(const Key& key);
     Result<void> renew(const LeaseId& id, std::chrono::milliseconds lease);

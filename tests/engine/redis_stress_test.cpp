@@ -13,6 +13,7 @@
 #include "dlock/dlock.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/redis_server.hpp"
+#include "support/work.hpp"
 
 namespace dlock {
 namespace {
@@ -20,28 +21,10 @@ namespace {
 using namespace std::chrono_literals;
 using testing::FaultProxy;
 using testing::RedisServer;
+using testing::Work;
 
 constexpr auto duration = 6s;
 constexpr std::size_t keys = 12;
-
-/// What a key's holders see of each other. A late reply that was taken for another call's would be a grant
-/// that the server never gave: two inside, or a fence that does not rise.
-class Work {
-public:
-    void run(const Lease& lease) {
-        if (inside_.exchange(true)) ++overlaps;
-        if (lease.fence()->value <= last_fence_) ++overlaps;
-        last_fence_ = lease.fence()->value;
-        inside_ = false;
-        ++runs;
-    }
-    std::atomic<int> overlaps{0};
-    std::atomic<int> runs{0};
-
-private:
-    std::atomic<bool> inside_{false};
-    std::uint64_t last_fence_ = 0;  // guarded by the lock under test
-};
 
 class RedisStress : public ::testing::Test {
 protected:

@@ -9,28 +9,13 @@
 #include <gtest/gtest.h>
 
 #include "dlock/dlock.hpp"
+#include "support/work.hpp"
 
 namespace dlock {
 namespace {
 
 using namespace std::chrono_literals;
-
-class Work {
-public:
-    void run(Lease& lease) {
-        if (inside_.exchange(true)) ++overlaps;
-        if (lease.fence()->value <= last_fence_) ++overlaps;
-        last_fence_ = lease.fence()->value;
-        inside_ = false;
-        ++runs;
-    }
-    std::atomic<int> overlaps{0};
-    std::atomic<int> runs{0};
-
-private:
-    std::atomic<bool> inside_{false};
-    std::uint64_t last_fence_ = 0;  // guarded by the lock under test
-};
+using testing::Work;
 
 TEST(Stress, threads_of_two_clients_exclude_each_other) {
     std::array clients{Client::open("memory:stress").value(), Client::open("memory:stress").value()};

@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "store/by_rules.hpp"
+
 namespace dlock::sim {
 
 using namespace std::chrono_literals;
@@ -22,22 +24,6 @@ std::optional<HolderInfo> describe(const core::Record& record, TimePoint now) {
     return info;
 }
 
-core::AcquireAsk ask_of(const store::AcquireRequest& request) {
-    core::AcquireAsk ask{.attempt = request.attempt,
-                         .owner = request.subject->owner,
-                         .mode = request.mode,
-                         .permits = request.permits,
-                         .lease = request.lease,
-                         .converts = request.converts};
-    if (request.place.line == store::Place::Line::none) return ask;
-    const bool rejoin = request.place.after_grant == store::Place::AfterGrant::rejoin;
-    using After = core::Standing::AfterGrant;
-    ask.standing = core::Standing{.ticket = request.place.ticket,
-                                  .lease = request.place.ticket_lease,
-                                  .after_grant = rejoin ? After::rejoin : After::leave};
-    return ask;
-}
-
 }  // namespace
 
 std::uint64_t Server::wall_us() const {
@@ -50,7 +36,7 @@ store::AcquireAnswer Server::acquire(const store::AcquireRequest& request, Origi
     const std::string& key = request.subject->key.bytes();
     core::Record& record = records_[key];
     const core::Record before = record;
-    const core::AcquireAsk ask = ask_of(request);
+    const core::AcquireAsk ask = store::ask_of(request);
     const auto outcome = core::acquire(record, ask, {world_.now(), wall_us()}, floor_);
     check_.acquired({key, before, record}, ask, outcome, from);
     world_.log("  store: ", key, " acquire ", short_id(ask.attempt.raw()), " of client ", from.client,

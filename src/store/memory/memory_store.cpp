@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "store/by_rules.hpp"
 #include "store/memory/memory_space.hpp"
-#include "store/refusals.hpp"
 
 namespace dlock::store {
 namespace {
@@ -50,13 +50,6 @@ WaiterInfo describe(const core::Ticket& ticket, TimePoint now) {
     return info;
 }
 
-Done describe(const core::Done& done, TimePoint now) {
-    return {.result = done.result,
-            .owner = *done.owner,
-            .age = until(done.at, now),
-            .at = std::chrono::system_clock::time_point(std::chrono::microseconds(done.wall_us))};
-}
-
 LockInfo describe(const Key& key, core::Record record, std::size_t most_waiters, TimePoint now) {
     LockInfo info;
     info.key = key;
@@ -71,23 +64,6 @@ LockInfo describe(const Key& key, core::Record record, std::size_t most_waiters,
         info.waiters.push_back(describe(record.tickets[i], now));
     if (record.last_fence != 0) info.last_fence = Fence{record.last_fence};
     return info;
-}
-
-core::AcquireAsk ask_of(const AcquireRequest& request) {
-    core::AcquireAsk ask{.attempt = request.attempt,
-                         .owner = request.subject->owner,
-                         .mode = request.mode,
-                         .permits = request.permits,
-                         .lease = request.lease,
-                         .converts = request.converts,
-                         .results = request.results};
-    if (request.place.line == Place::Line::none) return ask;
-    const bool rejoin = request.place.after_grant == Place::AfterGrant::rejoin;
-    using After = core::Standing::AfterGrant;
-    ask.standing = core::Standing{.ticket = request.place.ticket,
-                                  .lease = request.place.ticket_lease,
-                                  .after_grant = rejoin ? After::rejoin : After::leave};
-    return ask;
 }
 
 class MemoryWatch final : public Watch {
@@ -155,7 +131,7 @@ AcquireAnswer MemoryStore::acquire_now(const AcquireRequest& request) {
         case core::Acquiring::contended:
             break;
         case core::Acquiring::done:
-            return describe(*seen.done, at.now);
+            return done_of(*seen.done, at.now);
         case core::Acquiring::lost:
             return grant_gone();
         case core::Acquiring::kind_differs:

@@ -3,9 +3,9 @@
 
 #include <charconv>
 
+#include "store/by_rules.hpp"
 #include "store/owner_json.hpp"
 #include "store/redis/names.hpp"
-#include "store/refusals.hpp"
 
 namespace dlock::store::redis {
 

@@ -4,10 +4,10 @@
 #include <array>
 #include <charconv>
 
+#include "store/by_rules.hpp"
 #include "store/owner_json.hpp"
 #include "store/redis/dlock_scripts.hpp"
 #include "store/redis/names.hpp"
-#include "store/refusals.hpp"
 
 namespace dlock::store::redis {
 namespace {

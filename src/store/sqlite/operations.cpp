@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "store/refusals.hpp"
+#include "store/by_rules.hpp"
 #include "store/sqlite/results.hpp"
 #include "store/sqlite/rows.hpp"
 
@@ -54,31 +54,6 @@ std::optional<Fence> acquire_free(db::Sqlite& db, const Shared& shared, const Ac
     return std::nullopt;
 }
 
-core::AcquireAsk to_ask(const AcquireRequest& request, std::string_view wake) {
-    core::AcquireAsk ask{.attempt = request.attempt,
-                         .owner = request.subject->owner,
-                         .mode = request.mode,
-                         .permits = request.permits,
-                         .lease = request.lease,
-                         .converts = request.converts,
-                         .results = request.results};
-    if (request.place.line == Place::Line::join)
-        ask.standing = core::Standing{.ticket = request.place.ticket,
-                                      .lease = request.place.ticket_lease,
-                                      .after_grant = request.place.after_grant == Place::AfterGrant::rejoin
-                                                         ? core::Standing::AfterGrant::rejoin
-                                                         : core::Standing::AfterGrant::leave,
-                                      .wake = wake};
-    return ask;
-}
-
-Done describe(const core::Done& done, Moment moment) {
-    return {.result = done.result,
-            .owner = *done.owner,
-            .age = std::chrono::floor<milliseconds>(from_us(moment.now) - done.at),
-            .at = std::chrono::system_clock::time_point(std::chrono::microseconds(done.wall_us))};
-}
-
 AcquireAnswer to_answer(const core::AcquireOutcome& outcome, const Stored& stored,
                         const AcquireRequest& request, Moment moment) {
     switch (outcome.what) {
@@ -92,7 +67,7 @@ AcquireAnswer to_answer(const core::AcquireOutcome& outcome, const Stored& store
             return contended;
         }
         case core::Acquiring::done:
-            return describe(*stored.record.done, moment);
+            return done_of(*stored.record.done, from_us(moment.now));
         case core::Acquiring::lost:
             return grant_gone();
         case core::Acquiring::limit_differs:
@@ -115,7 +90,7 @@ AcquireAnswer acquire_by_rules(db::Sqlite& db, const Shared& shared, const Acqui
     const auto floor = stored.record.last_fence != 0
                            ? 0
                            : static_cast<std::uint64_t>(db.number("SELECT floor FROM dlock_meta"));
-    const auto outcome = core::acquire(stored.record, to_ask(request, wake), moment.store_time(), floor);
+    const auto outcome = core::acquire(stored.record, ask_of(request, wake), moment.store_time(), floor);
     const bool written = outcome.what == core::Acquiring::granted || outcome.what == core::Acquiring::queued;
     if (written || stored.restamped) {
         save(db, key, stored, moment, shared.boot,
