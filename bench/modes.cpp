@@ -174,13 +174,9 @@ void redis_permits_1000(const Settings& settings) {
         PermitHerd herd(client, 1000, 100);
         herd.start();
         while (herd.grants() < 200) std::this_thread::sleep_for(milliseconds(1));
-        const auto begin = Clock::now();
-        const auto calls_before = client_calls(wire);
-        const auto grants_before = herd.grants();
-        std::this_thread::sleep_for(settings.slice);
-        const auto grants = static_cast<double>(herd.grants() - grants_before);
-        calls.push_back(static_cast<double>(client_calls(wire) - calls_before) / grants);
-        rate.push_back(grants / seconds(Clock::now() - begin));
+        const auto made = hand_overs(wire, settings.slice, [&] { return herd.grants(); });
+        calls.push_back(made.calls);
+        rate.push_back(made.per_second);
         herd.stop();
     }
     report("redis-permits-1000", "calls/hand-over", calls, Samples(calls.size(), 2.0));

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -183,6 +184,16 @@ Words PairScript::fill(const Words& words, const std::string& key, std::uint64_t
             word.replace(at, recorded_key.size(), key);
     }
     return filled;
+}
+
+HandOvers hand_overs(Wire& wire, milliseconds slice, const std::function<std::uint64_t()>& grants) {
+    const auto begin = Clock::now();
+    const auto calls_before = client_calls(wire);
+    const auto grants_before = grants();
+    std::this_thread::sleep_for(slice);
+    const auto made = static_cast<double>(grants() - grants_before);
+    return {static_cast<double>(client_calls(wire) - calls_before) / made,
+            made / seconds(Clock::now() - begin)};
 }
 
 std::uint64_t script_calls(Wire& wire) { return sum_calls(wire, {"evalsha", "eval", "fcall"}); }

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <hiredis/hiredis.h>
+
+#include "support.hpp"
 
 /// The bare store: a blocking socket, hiredis' formatter and reader, nothing else.
 namespace bench {
@@ -67,6 +70,12 @@ private:
 /// How often clients called the server so far: scripts, publishes and subscriptions, not what runs inside
 /// scripts.
 std::uint64_t client_calls(Wire& wire);
+/// What a crowd that takes one lock from hand to hand costs the server, and how fast it is, in one slice.
+struct HandOvers {
+    double calls = 0;  ///< by clients, each
+    double per_second = 0;
+};
+HandOvers hand_overs(Wire& wire, milliseconds slice, const std::function<std::uint64_t()>& grants);
 /// How often scripts were called so far.
 std::uint64_t script_calls(Wire& wire);
 

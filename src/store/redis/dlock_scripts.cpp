@@ -65,17 +65,14 @@ constexpr std::string_view acquire_ends = R"lua(
   redis.call('HSET', rec, 'v', '1:mutex', 'f', number, 'g', id,
              'x', string.format('%d%06d', t[1] + (us - over) / 1000000, over), 's', since, 'o', owner)
   redis.call('PEXPIRE', rec, string.format('%d', ARGV[2] + 3600000))
-  if marks and not w then redis.call('HSET', rec, 'w', '1') end
-  if w and not marks then redis.call('HDEL', rec, 'w') end
+)lua";
+
+constexpr std::string_view acquire_granted = R"lua(
   return number
 end
+)lua";
 
-local answer = {3, 0}
-if ticket then
-  stand()
-  if known and not w then redis.call('HSET', rec, 'w', '1') end
-  answer = {2, redis.call('ZRANK', line, ticket)}
-end
+constexpr std::string_view acquire_tells = R"lua(
 if held then
   local h = redis.call('HMGET', rec, 's', 'o')
   local since = tonumber(h[1] or now) or now
@@ -273,7 +270,8 @@ return 1
 const DlockScripts& DlockScripts::get() {
     const auto acquire = [](std::string_view done) {
         return script(record, acquire_begins, done, acquire_looks, number_tools, head, stand_alone, stand,
-                      acquire_in_line, acquire_grants, new_fence, leave_line, acquire_ends);
+                      acquire_in_line, acquire_grants, new_fence, leave_line, acquire_ends, mark_line,
+                      acquire_granted, not_granted, acquire_tells);
     };
     static const DlockScripts scripts{
         .acquire = acquire({}),

@@ -106,21 +106,15 @@ constexpr std::string_view acquire_writes = R"lua(
   end
   if e and mode ~= 'w' then redis.call('HDEL', rec, 'e') end
   redis.call('ZADD', held, string.format('%d%06d', t[1] + (us - over) / 1000000, over), id)
-  if marks and not w then redis.call('HSET', rec, 'w', '1') end
-  if w and not marks then redis.call('HDEL', rec, 'w') end
   local lasts = ARGV[2]
 )lua";
 
 constexpr std::string_view acquire_ends = R"lua(
   return number
 end
+)lua";
 
-local answer = {3, 0}
-if ticket then
-  stand()
-  if known and not w then redis.call('HSET', rec, 'w', '1') end
-  answer = {2, redis.call('ZRANK', line, ticket)}
-end
+constexpr std::string_view acquire_tells = R"lua(
 if n > 0 then
   local at = t[1] .. string.format('%06d', t[2])
   local first = redis.call('ZRANGEBYSCORE', held, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
@@ -289,8 +283,8 @@ return {1, l}
 const HoldersScripts& HoldersScripts::get() {
     const auto acquire = [](std::string_view done) {
         return script(record, acquire_begins, done, present, acquire_looks, number_tools, walk, enters,
-                      acquire_in_line, stand, acquire_enters, new_fence, leave_line, acquire_writes, outlive,
-                      acquire_ends);
+                      acquire_in_line, stand, acquire_enters, new_fence, leave_line, acquire_writes,
+                      mark_line, outlive, acquire_ends, not_granted, acquire_tells);
     };
     static const HoldersScripts scripts{
         .acquire = acquire({}),

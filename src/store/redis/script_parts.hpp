@@ -107,6 +107,22 @@ inline constexpr std::string_view leave_line = R"lua(
   if rejoins then stand() end
 )lua";
 
+// Marks the record while somebody stands in line.
+inline constexpr std::string_view mark_line = R"lua(
+  if marks and not w then redis.call('HSET', rec, 'w', '1') end
+  if w and not marks then redis.call('HDEL', rec, 'w') end
+)lua";
+
+// Not granted: takes a place where there is a ticket. What is known of a holder goes behind.
+inline constexpr std::string_view not_granted = R"lua(
+local answer = {3, 0}
+if ticket then
+  stand()
+  if known and not w then redis.call('HSET', rec, 'w', '1') end
+  answer = {2, redis.call('ZRANK', line, ticket)}
+end
+)lua";
+
 // Calls visit(ticket, mode) of the live tickets in order until it answers true; dead ones go in passing.
 // False after 1,000 of them.
 inline constexpr std::string_view walk = R"lua(
